@@ -1,0 +1,50 @@
+# make demo: set up and run the main job.   make test: set up, lint, type-check, test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS ?= 2
+
+.PHONY: help venv demo test test-all lint types layers unit bench clean
+
+help:
+	@echo "make demo      set up, then run the main job"
+	@echo "make test      set up, lint, type-check and run the tests"
+	@echo "make test-all  the same with the long statistical tests"
+	@echo "make bench     measure the noise layer and rewrite benchmarks/results"
+	@echo "make clean     remove everything the other targets made"
+
+venv: $(READY)
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(READY)
+
+demo: venv
+	$(BIN)/tacit demo
+
+test: lint types layers unit
+
+lint: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: venv
+	$(BIN)/mypy
+
+layers: venv
+	$(BIN)/lint-imports
+
+unit: venv
+	$(BIN)/pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+
+test-all: lint types layers
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term
+
+bench: venv
+	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
+
+clean:
+	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

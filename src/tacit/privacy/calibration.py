@@ -1,0 +1,190 @@
+"""From a plan and a budget to noise multipliers.
+
+The multipliers are `t` times fixed proportions, and calibration finds the smallest `t` that meets the budget:
+
+- Gaussians alone: `t = 1/mu`, exact.
+- Gaussians and private selections: `t = 1/sqrt(2 rho)`, exact for zCDP on the dense orders.
+- with sampled or Laplace releases: a root search on the accountant's epsilon, which is decreasing in `t`. The PLD is
+  discretised pessimistically, so a coarse spacing is sound: it uses the coarsest that costs under half a percent.
+
+The result lands within 1% below the epsilon asked for and never above it; equal requests are answered from a cache.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+
+from dp_accounting import DpEvent
+from scipy.optimize import brentq
+
+from tacit.privacy import accounting, events, gdp
+from tacit.privacy.budget import Budget
+from tacit.privacy.estimate import estimated_epsilon
+from tacit.privacy.plan import CalibratedPlan, Plan, Release
+
+_SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
+_SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
+_LANDING = (0.995, 1.0)  # the search ends in this part of the epsilon asked for
+_MIDDLE = sum(_LANDING) / 2
+
+
+class BudgetExceededError(ValueError):
+    """The releases with fixed multipliers cost more than the budget allows."""
+
+
+@lru_cache(maxsize=256)
+def calibrate(plan: Plan, budget: Budget) -> CalibratedPlan:
+    """The smallest multipliers, in the proportions of the plan's shares, that meet the budget."""
+    if budget.adjacency == "replace-one" and any(r.sampling < 1 for r in plan.releases):
+        raise ValueError(
+            "sampled releases are accounted for add-remove neighbours only;"
+            " use adjacency='add-remove' or a solver without sampling"
+        )
+    proportions = _proportions(plan)
+    if not budget.is_private:
+        return _at_scale(plan, budget, proportions, 0.0)
+    if all(r.share is None for r in plan.releases):
+        calibrated = _at_scale(plan, budget, proportions, 0.0)
+        if accounting.epsilon_of(calibrated.event, budget.delta) > budget.epsilon:
+            raise BudgetExceededError(_too_much(budget))
+        return calibrated
+    kinds = {r.kind for r in plan.releases}
+    if "laplace" in kinds or any(r.sampling < 1 for r in plan.releases):
+        scale = _searched_scale(plan, budget, proportions)
+    else:
+        scale = _closed_form_scale(plan, budget)
+    return _at_scale(plan, budget, proportions, scale)
+
+
+def _proportions(plan: Plan) -> tuple[float, ...]:
+    """Multipliers at t = 1: a share f of mu^2 = 1 (2 rho = 1) for all `count` releases; 0 where one is fixed."""
+    total = sum(r.share for r in plan.releases if r.share is not None)
+    return tuple(0.0 if r.share is None else _at_share(r, r.share / total) for r in plan.releases)
+
+
+def _at_share(release: Release, share: float) -> float:
+    unit = (
+        math.sqrt(release.count / share) * release.sampling
+    )  # sampled: the large-noise limit of the central limit theorem
+    return unit / 2 if release.kind == "exponential" else unit  # e0^2 / 8 = rho = 1/2 at e0 = 2
+
+
+def _at_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...], scale: float) -> CalibratedPlan:
+    fixed = (r.multiplier for r in plan.releases)
+    multipliers = tuple(p * scale if z is None else z for p, z in zip(proportions, fixed, strict=True))
+    return CalibratedPlan(plan, budget, multipliers)
+
+
+def _closed_form_scale(plan: Plan, budget: Budget) -> float:
+    """Spend what the fixed releases leave of mu^2, or of 2 rho where something is selected."""
+    selects = any(r.kind == "exponential" for r in plan.releases)
+    capacity = 2.0 * budget.rho if selects else _mu_for_recomputation(plan, budget) ** 2
+    fixed = sum(_spent(r, r.multiplier) for r in plan.releases if r.multiplier is not None)
+    if fixed >= capacity:
+        raise BudgetExceededError(_too_much(budget))
+    return 1.0 / math.sqrt(capacity - fixed)
+
+
+def _mu_for_recomputation(plan: Plan, budget: Budget) -> float:
+    """The exact mu, less the little by which the PLD accountant at its default spacing overstates it.
+
+    A reader who recomputes a guarantee with that accountant must not find more than was promised. Its error grows
+    with the number of different Gaussians it convolves and with 1/epsilon^2: about 3e-8 of epsilon for each at
+    epsilon = 1, and 3e-6 at 0.1.
+    """
+    overstated = min(0.005, 1e-7 + 4e-8 * len(plan.releases) / budget.epsilon**2)
+    return gdp.mu_from_budget(budget.epsilon * (1.0 - overstated), budget.delta)
+
+
+def _spent(release: Release, multiplier: float) -> float:
+    """What all `count` releases take of mu^2 (of 2 rho for a selection: e0^2 / 4)."""
+    unit = 2.0 * multiplier if release.kind == "exponential" else multiplier
+    return release.count / unit**2
+
+
+def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
+    """A scale proposed by a fast estimate, then checked and adjusted with the accountant."""
+    fixed = [r.event(r.multiplier) for r in plan.releases if r.multiplier is not None]
+    if fixed and accounting.epsilon_of(events.composed(fixed), budget.delta) >= budget.epsilon:
+        raise BudgetExceededError(_too_much(budget))
+
+    def event_at(scale: float) -> DpEvent:
+        return _at_scale(plan, budget, proportions, scale).event
+
+    def epsilon_at(scale: float, spacing: float = accounting.DISCRETIZATION) -> float:
+        return accounting.epsilon_at_spacing(event_at(scale), budget.delta, spacing)
+
+    def estimate_at(scale: float) -> float:
+        return estimated_epsilon(accounting.merged(event_at(scale)), budget.delta, budget.epsilon)
+
+    guess = _central_limit_scale(plan, budget, proportions)
+    if not accounting.uses_pld(event_at(guess), budget.delta):
+        return _search(epsilon_at, budget.epsilon, guess, _LANDING)
+    guess = _search(estimate_at, budget.epsilon, guess, (0.99, 1.01))
+    at_guess = estimate_at(guess)
+    exponent = math.log(1.02) / max(0.01, math.log(at_guess / max(estimate_at(1.02 * guess), 1e-300)))
+    # A spacing h overstates epsilon by about c h^2; one evaluation gives c, and c the coarsest spacing that will do.
+    coarse = next((h for h in _SPACINGS if h <= budget.epsilon / 100), accounting.DISCRETIZATION)
+    c = max(0.0, epsilon_at(guess, coarse) - at_guess) / coarse**2
+    cost = {h: c * h**2 / budget.epsilon for h in _SPACINGS}
+    spacing = next((h for h in _SPACINGS if h <= coarse and cost[h] <= _SPACING_COST), accounting.DISCRETIZATION)
+    start = guess * ((at_guess + c * spacing**2) / (_MIDDLE * budget.epsilon)) ** exponent
+    return _search(partial(epsilon_at, spacing=spacing), budget.epsilon, start, _LANDING, exponent)
+
+
+def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
+    """A first guess: a sampled Gaussian behaves like q sqrt(count (exp(1/z^2) - 1))-GDP for many steps."""
+
+    def excess(log_scale: float) -> float:
+        total = 0.0
+        multipliers = _at_scale(plan, budget, proportions, math.exp(log_scale)).multipliers
+        for release, z in zip(plan.releases, multipliers, strict=True):
+            if release.sampling < 1:
+                total += release.sampling**2 * release.count * math.expm1(min(z**-2, 500.0))
+            else:
+                total += _spent(release, z)
+        return math.log(total) - 2 * math.log(budget.mu)
+
+    if excess(30.0) >= 0:  # by this measure the fixed releases fill the budget
+        return 1.0 / budget.mu
+    return math.exp(float(brentq(excess, -30.0, 30.0, xtol=1e-3)))
+
+
+def _search(
+    epsilon_at: Callable[[float], float],
+    epsilon: float,
+    scale: float,
+    zone: tuple[float, float],
+    exponent: float = 0.6,
+) -> float:
+    """A scale whose epsilon lies in `zone` times the one asked for: false position on log-log axes (Illinois).
+
+    The scale goes roughly as epsilon to the power of -`exponent`; that only sets the first step.
+    """
+    aim = math.log(epsilon * sum(zone) / 2)
+    at = math.log(scale)
+    ends: dict[bool, tuple[float, float]] = {}  # too much epsilon (True) and too little: position, gap
+    side = None
+    while True:
+        value = epsilon_at(math.exp(at))
+        if zone[0] * epsilon <= value <= zone[1] * epsilon:
+            return math.exp(at)
+        gap = math.log(min(max(value, 1e-3 * epsilon), 1e3 * epsilon)) - aim
+        ends[gap > 0] = (at, gap)
+        if len(ends) < 2:
+            at += max(-1.0, min(1.0, gap * exponent)) * 1.05
+            continue
+        if side == (gap > 0):  # the same end moved twice: weigh the other one less
+            ends[gap <= 0] = (ends[gap <= 0][0], ends[gap <= 0][1] / 2)
+        side = gap > 0
+        (low, over), (high, under) = ends[True], ends[False]
+        if high - low < 1e-9:  # epsilon jumps across the zone: stay on its safe side
+            return math.exp(high)
+        at = low + (high - low) * over / (over - under)
+
+
+def _too_much(budget: Budget) -> str:
+    return (
+        f"the releases with fixed multipliers leave nothing of epsilon={budget.epsilon!r}, delta={budget.delta!r};"
+        " raise their multipliers or the budget"
+    )

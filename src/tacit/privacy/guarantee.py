@@ -1,0 +1,186 @@
+"""What a fit gives away: a frozen statement that can be read, stored, recomputed and composed."""
+
+import html
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dp_accounting import DpEvent
+
+from tacit.privacy import accounting, checks, events
+from tacit.privacy.checks import Adjacency
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (epsilon, delta)-DP statement about one fit, with the event it follows from.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        What was asked for and holds; `recompute()` gives at most `epsilon`.
+    adjacency : {"add-remove", "replace-one"}
+        The neighbours it holds for.
+    solver : str
+        What made the releases.
+    event : DpEvent
+        All releases as one `dp_accounting` event, in multipliers of each release's sensitivity under `adjacency`.
+        Read it with an accountant's default neighbour relation.
+    n_rows : int
+        The number of rows, which is public.
+    seeded : bool
+        Whether the noise can be reproduced from a number; the guarantee then only holds against those who do not
+        know it.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent
+    >>> print(Guarantee(1.0, 1e-6, "add-remove", "gaussian mean", GaussianDpEvent(4.3), n_rows=569))
+    (1.0, 1e-06)-DP, add-remove one row of 569; gaussian mean solver, 1 Gaussian release
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    solver: str
+    event: DpEvent
+    n_rows: int
+    seeded: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
+        object.__setattr__(self, "delta", checks.open_unit("delta", self.delta))
+        object.__setattr__(self, "adjacency", checks.adjacency(self.adjacency))
+        object.__setattr__(self, "n_rows", checks.count("n_rows", self.n_rows))
+        if not isinstance(self.solver, str) or not self.solver:
+            raise ValueError(f"solver must be a name, got {self.solver!r}")
+        if not isinstance(self.event, DpEvent):
+            raise TypeError(f"event must be a DpEvent, got {type(self.event).__name__}")
+        if not isinstance(self.seeded, bool):
+            raise TypeError(f"seeded must be True or False, got {self.seeded!r}")
+
+    def recompute(self) -> float:
+        """The epsilon of the event at this delta, from the event alone: at most `epsilon`."""
+        return accounting.epsilon_of(self.event, self.delta)
+
+    @property
+    def mu(self) -> float:
+        """The exact mu of a guarantee made of Gaussian releases alone; others raise."""
+        return accounting.mu_of(self.event)
+
+    def __str__(self) -> str:
+        relation = "add-remove" if self.adjacency == "add-remove" else "replace"
+        sentence = (
+            f"({self.epsilon!r}, {_short(self.delta)})-DP, {relation} one row of {self.n_rows:,};"
+            f" {self.solver} solver, {events.describe(self.event)}"
+        )
+        if math.isinf(self.epsilon):
+            sentence += "; not private"
+        if self.seeded:
+            sentence += "; seeded, so only against those who do not know the seed"
+        return sentence
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can carry; infinity is written "inf"."""
+        return {
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "solver": self.solver,
+            "event": events.to_dict(self.event),
+            "n_rows": self.n_rows,
+            "seeded": self.seeded,
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Guarantee":
+        """The guarantee that `to_dict` wrote."""
+        fields = {"epsilon", "delta", "adjacency", "solver", "event", "n_rows", "seeded"}
+        if not isinstance(values, dict) or set(values) != fields:
+            raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields))}")
+        epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
+        return cls(**(values | {"epsilon": epsilon, "event": events.from_dict(values["event"])}))
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """As strict JSON; floats keep every digit."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Guarantee":
+        """The guarantee that `to_json` wrote."""
+        return cls.from_dict(json.loads(text))
+
+    def to_html(self) -> str:
+        """As a small table that needs nothing from outside."""
+        rows = {
+            "Guarantee": f"({self.epsilon!r}, {_short(self.delta)})-differential privacy",
+            "Neighbours": {
+                "add-remove": "one person's row is present, or contributes nothing",
+                "replace-one": "one person's row is replaced by any other",
+            }[self.adjacency],
+            "Rows": f"{self.n_rows:,} (public)",
+            "Solver": self.solver,
+            "Releases": events.describe(self.event),
+            "Noise": "reproducible from a seed: holds only against those who do not know it"
+            if self.seeded
+            else "fresh cryptographic randomness",
+        }
+        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
+        return f'<table class="tacit-guarantee">{body}</table>'
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> Guarantee:
+    """The joint guarantee of several fits that may have seen the same rows.
+
+    The events are accounted together, which is tighter than adding epsilons; the sum is kept where it happens to be
+    lower (fits of different kinds, each accounted by its own accountant). It holds as well where later fits were
+    chosen after looking at earlier ones.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        At least one, all for the same adjacency.
+    delta : float, optional
+        The delta of the joint statement; by default the sum of their deltas.
+    """
+    parts = list(guarantees)
+    if not parts:
+        raise ValueError("compose needs at least one guarantee")
+    relations = {part.adjacency for part in parts}
+    if len(relations) > 1:
+        raise ValueError(
+            "guarantees for add-remove and for replace-one neighbours cannot be composed; refit with one of them"
+        )
+    total = math.fsum(part.delta for part in parts)
+    joint_delta = checks.open_unit("delta", total if delta is None else delta)
+    event = events.composed(part.event for part in parts)
+    epsilon = accounting.epsilon_of(event, joint_delta)
+    if total <= joint_delta:
+        epsilon = min(epsilon, math.fsum(part.epsilon for part in parts))
+    names = list(dict.fromkeys(part.solver for part in parts))
+    return Guarantee(
+        epsilon=epsilon,
+        delta=joint_delta,
+        adjacency=parts[0].adjacency,
+        solver=names[0] if len(parts) == 1 else f"{len(parts)} fits ({', '.join(names)})",
+        event=event,
+        n_rows=max(part.n_rows for part in parts),
+        seeded=any(part.seeded for part in parts),
+    )
+
+
+def _epsilon(value: object) -> float:
+    """At least 0: a composition of very little can round to nothing."""
+    number = checks.real("epsilon", value)
+    if number < 0:
+        raise ValueError(f"epsilon must be at least 0, got {number!r}")
+    return number
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}"

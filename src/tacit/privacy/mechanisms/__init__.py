@@ -1,0 +1,23 @@
+"""The private mechanisms: each knows the kind of its release and its sensitivity under both adjacencies.
+
+Every `release` takes a meter and the name of a planned release, and draws its noise from that grant alone. In the
+non-private limit (multiplier 0) it returns the exact answer. All sensitivities are of sums over rows, not of means.
+"""
+
+from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
+from tacit.privacy.mechanisms.histogram import Histogram
+from tacit.privacy.mechanisms.selection import Quantile, Selection, SignedVertex, Threshold, TopK
+from tacit.privacy.mechanisms.sensitivity import Sensitivity
+
+__all__ = [
+    "GaussianMatrix",
+    "GaussianVector",
+    "Histogram",
+    "LaplaceVector",
+    "Quantile",
+    "Selection",
+    "Sensitivity",
+    "SignedVertex",
+    "Threshold",
+    "TopK",
+]

@@ -1,0 +1,72 @@
+"""Counts per bin, with Gaussian noise."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.privacy.mechanisms.additive import GaussianVector
+from tacit.privacy.mechanisms.sensitivity import Sensitivity
+from tacit.privacy.meter import Meter
+from tacit.privacy.plan import Kind
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, init=False)
+class Histogram:
+    """Noisy counts of the columns of a table between public edges.
+
+    Each column has the same bins: [edges[k], edges[k + 1]), with values below the first edge in the first bin and
+    values from the last edge on in the last; what is not a number is not counted. A row counts once in every column, so
+    all columns together have sensitivity sqrt(columns) for add-remove and sqrt(2 columns) for replace-one.
+
+    Parameters
+    ----------
+    edges : array-like of float
+        Increasing, at least two, and chosen without looking at the data.
+    columns : int
+        How many columns are counted in the one release.
+    """
+
+    edges: tuple[float, ...]
+    columns: int
+    kind: ClassVar[Kind] = "gaussian"
+
+    def __init__(self, edges: ArrayLike, columns: int = 1) -> None:
+        array = np.asarray(edges, dtype=np.float64)
+        if array.ndim != 1 or len(array) < 2:
+            raise ValueError(f"a histogram needs at least one bin, so two edges or more; got shape {array.shape}")
+        if not np.all(np.isfinite(array)) or not np.all(np.diff(array) > 0):
+            raise ValueError("edges must be finite and increasing")
+        object.__setattr__(self, "edges", tuple(array.tolist()))
+        object.__setattr__(self, "columns", columns)
+        Sensitivity.one_hot(columns)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Of all counts together, in the l2 norm."""
+        return Sensitivity.one_hot(self.columns)
+
+    def counts(self, values: ArrayLike) -> Floats:
+        """The exact counts, of shape (columns, bins): private, and only for `release`."""
+        table = np.asarray(values, dtype=np.float64)
+        table = table[:, None] if table.ndim == 1 else table
+        if table.ndim != 2 or table.shape[1] != self.columns:
+            raise ValueError(f"expected a table of {self.columns} columns, got shape {table.shape}")
+        bins = len(self.edges) - 1
+        out = np.empty((self.columns, bins))
+        for k in range(self.columns):
+            column = table[:, k]
+            column = column[~np.isnan(column)]
+            index = np.clip(np.searchsorted(self.edges, column, side="right") - 1, 0, bins - 1)
+            out[k] = np.bincount(index, minlength=bins)
+        return out
+
+    def release(self, meter: Meter, name: str, values: ArrayLike) -> Floats:
+        """Noisy counts, of shape (columns, bins), or (bins,) for one column given as a vector."""
+        counts = self.counts(values)
+        rows = max(len(np.asarray(values)), 1)
+        noisy = GaussianVector(self.sensitivity, bound=float(rows)).release(meter, name, counts)
+        return noisy[0] if np.ndim(values) == 1 else noisy

@@ -1,0 +1,192 @@
+"""The exponential mechanism: choosing one of several candidates by a score that depends on the data.
+
+A candidate is drawn with probability in proportion to exp(c score). If one row can change the scores by amounts whose
+largest and smallest differ by at most `spread`, then with c = e0 / spread the log-probabilities have range e0, which
+costs e0^2 / 8 of zCDP (half the range of what "sensitivity" would give when scores move both ways).
+
+Sampling is exact. Scores are rounded to whole multiples of 2^-32 octaves (powers of two, so that the buckets of the
+sampler have whole weights), and the rounding is paid for: in each world a score is off by less than 1/2 from rounding
+and 1 from two float operations at most 2^52 units from zero, so a row changes the differences by at most 6 units more.
+Scores more than 2^20 octaves from zero are clipped, which moves probabilities below 2^-1,000,000.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.privacy import checks
+from tacit.privacy.mechanisms.sensitivity import Sensitivity
+from tacit.privacy.meter import Grant, Meter
+from tacit.privacy.noise import kernels
+from tacit.privacy.noise.samplers import Candidates
+from tacit.privacy.plan import Kind
+
+Floats = NDArray[np.float64]
+
+_UNITS = 2.0**32 / math.log(2.0)  # units of 2^-32 octaves in one nat
+_ROUNDING_UNITS = 6.0
+_LIMIT = 2.0**52
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Draw one candidate.
+
+    Parameters
+    ----------
+    spread : Sensitivity
+        The largest, over rows, of (largest minus smallest change of a candidate's score). For scores that a row can
+        only raise, by at most b, it is `Sensitivity(b, 2 b)`; for scores that move by up to b either way, `(2 b, 4 b)`.
+    """
+
+    spread: Sensitivity
+    kind: ClassVar[Kind] = "exponential"
+
+    def release(self, meter: Meter, name: str, scores: ArrayLike) -> int:
+        """The index of the candidate drawn."""
+        values = _scores(scores)
+        grant = meter.grant(name, self.kind)
+        return _pick(values, self.spread.under(meter.adjacency), grant)
+
+
+@dataclass(frozen=True)
+class SignedVertex:
+    """Draw a signed vertex sign * e_j of the l1 ball by the linear score -sign * gradient_j (Frank-Wolfe's oracle).
+
+    Parameters
+    ----------
+    entry : Sensitivity
+        How much one row can change one entry of the gradient: B for a sum of entries bounded by B, add-remove, and 2 B
+        for replace-one. The scores of e_j and -e_j move in opposite directions, so the spread is twice that.
+    """
+
+    entry: Sensitivity
+    kind: ClassVar[Kind] = "exponential"
+
+    def release(self, meter: Meter, name: str, gradient: ArrayLike) -> tuple[int, int]:
+        """(j, sign) of the vertex drawn; the sign is as private as the index."""
+        values = _scores(gradient)
+        grant = meter.grant(name, self.kind)
+        pick = _pick(np.concatenate([-values, values]), 2.0 * self.entry.under(meter.adjacency), grant)
+        return pick % len(values), 1 if pick < len(values) else -1
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Draw k different candidates, one after the other; plan it with count = k."""
+
+    k: int
+    spread: Sensitivity
+    kind: ClassVar[Kind] = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", checks.count("k", self.k))
+
+    def release(self, meter: Meter, name: str, scores: ArrayLike) -> NDArray[np.int64]:
+        """The indices drawn, in the order they were drawn."""
+        values = _scores(scores)
+        if self.k > len(values):
+            raise ValueError(f"k must be at most the number of candidates, {len(values)}, got {self.k}")
+        left = np.arange(len(values), dtype=np.int64)
+        spread = self.spread.under(meter.adjacency)
+        drawn = np.empty(self.k, dtype=np.int64)
+        for i in range(self.k):
+            place = _pick(values[left], spread, meter.grant(name, self.kind))
+            drawn[i] = left[place]
+            left = np.delete(left, place)
+        return drawn
+
+
+@dataclass(frozen=True, init=False)
+class Threshold:
+    """Draw a decision threshold from a public grid by the number of rows it classifies correctly.
+
+    A row present or absent changes every count by 0 or 1, so the spread is 1 for add-remove and 2 for replace-one.
+    """
+
+    grid: tuple[float, ...]
+    kind: ClassVar[Kind] = "exponential"
+    spread: ClassVar[Sensitivity] = Sensitivity(1.0, 2.0)
+
+    def __init__(self, grid: ArrayLike) -> None:
+        object.__setattr__(self, "grid", tuple(_grid("grid", grid).tolist()))
+
+    def release(self, meter: Meter, name: str, margins: ArrayLike, positive: ArrayLike) -> float:
+        """A threshold t for the rule "positive where margin > t"; margins that are not numbers count for none."""
+        margin, label = np.asarray(margins, dtype=np.float64), np.asarray(positive, dtype=bool)
+        if margin.ndim != 1 or margin.shape != label.shape:
+            raise ValueError(f"margins and labels must be vectors of one length, got {margin.shape} and {label.shape}")
+        known = ~np.isnan(margin)
+        above = np.sort(margin[known & label])
+        below = np.sort(margin[known & ~label])
+        correct = len(above) - np.searchsorted(above, self.grid, side="right")
+        correct = correct + np.searchsorted(below, self.grid, side="right")
+        grant = meter.grant(name, self.kind)
+        return self.grid[_pick(correct.astype(np.float64), self.spread.under(meter.adjacency), grant)]
+
+
+@dataclass(frozen=True, init=False)
+class Quantile:
+    """Draw a quantile of private values from a public grid of candidates.
+
+    The score of a candidate is minus the distance of its rank from `q n`, n public. A row moves the ranks of all
+    candidates above it by one: some scores rise by 1 and others fall by 1, so the spread is 2. Replacing a row moves
+    the ranks between two values by one, in one direction: again 2.
+
+    Parameters
+    ----------
+    q : float
+        In [0, 1].
+    grid : array-like of float
+        Candidates, increasing, chosen without looking at the data.
+    """
+
+    q: float
+    grid: tuple[float, ...]
+    kind: ClassVar[Kind] = "exponential"
+    spread: ClassVar[Sensitivity] = Sensitivity(2.0, 2.0)
+
+    def __init__(self, q: float, grid: ArrayLike) -> None:
+        object.__setattr__(self, "q", checks.closed_unit("q", q))
+        object.__setattr__(self, "grid", tuple(_grid("grid", grid).tolist()))
+
+    def release(self, meter: Meter, name: str, values: ArrayLike) -> float:
+        """The candidate drawn; values that are not numbers have no rank."""
+        column = np.asarray(values, dtype=np.float64)
+        if column.ndim != 1:
+            raise ValueError(f"values must be a vector, got shape {column.shape}")
+        n = len(column)
+        known = np.sort(column[~np.isnan(column)])
+        ranks = np.searchsorted(known, self.grid, side="right")
+        grant = meter.grant(name, self.kind)
+        return self.grid[_pick(-np.abs(ranks - self.q * n), self.spread.under(meter.adjacency), grant)]
+
+
+def _pick(scores: Floats, spread: float, grant: Grant) -> int:
+    """One candidate with weight exp(e0 score / spread), e0 = 1 / multiplier."""
+    if grant.multiplier == 0.0 or spread == 0.0:  # no limit on what a row may change, or nothing that it can
+        return int(np.argmax(np.nan_to_num(scores)))
+    e0 = 1.0 / grant.multiplier
+    units = max(e0 * _UNITS - _ROUNDING_UNITS, 0.0) * (1.0 - 2.0**-40)
+    whole = np.empty(len(scores), dtype=np.int64)
+    kernels.whole_scores(scores, units / spread, _LIMIT, whole)
+    return int(Candidates(whole).pick(grant.source)[0])
+
+
+def _scores(scores: ArrayLike) -> Floats:
+    values = np.ascontiguousarray(scores, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"scores must be a vector of at least one candidate, got shape {values.shape}")
+    return values
+
+
+def _grid(name: str, values: ArrayLike) -> Floats:
+    grid = np.asarray(values, dtype=np.float64)
+    if grid.ndim != 1 or len(grid) == 0:
+        raise ValueError(f"{name} needs at least one candidate, got shape {grid.shape}")
+    if not np.all(np.isfinite(grid)) or not np.all(np.diff(grid) > 0):
+        raise ValueError(f"{name} must be finite and increasing")
+    return grid

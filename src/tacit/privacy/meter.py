@@ -1,0 +1,125 @@
+"""The meter: the only way from a solver to noise.
+
+A meter is opened on a calibrated plan. Mechanisms ask it for a grant before each release; it counts releases, not
+random words, and raises when a release is not in the plan, is of another kind, or was already made as often as planned.
+`finish` raises when one is missing. A planned release may be left out with `skip`, for a reason that is itself public.
+"""
+
+from types import TracebackType
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.noise import samplers
+from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.plan import CalibratedPlan, Kind, Release
+
+
+class PlanViolationError(RuntimeError):
+    """A solver made a release that the plan does not hold, or left one out."""
+
+
+class Grant(NamedTuple):
+    """Leave to make one release: its noise multiplier, and the source to draw from."""
+
+    multiplier: float
+    source: NoiseSource
+
+
+class Meter:
+    """Hands out noise for the releases of a plan, each as often as planned.
+
+    Parameters
+    ----------
+    calibrated : CalibratedPlan
+        What may be released, and with which multipliers.
+    source : NoiseSource
+        Where the noise comes from.
+
+    Examples
+    --------
+    >>> from tacit.privacy import Budget, NoiseSource, Plan, Release
+    >>> from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+    >>> calibrated = Plan(Release("sum", "gaussian", share=1.0)).calibrate(Budget(1.0, 1e-6))
+    >>> with calibrated.meter(NoiseSource()) as meter:
+    ...     noisy = GaussianVector(Sensitivity.vector(1.0)).release(meter, "sum", [3.0, 4.0])
+    """
+
+    def __init__(self, calibrated: CalibratedPlan, source: NoiseSource) -> None:
+        self._calibrated = calibrated
+        self._source = source
+        self._releases = {release.name: release for release in calibrated.plan.releases}
+        self._left = {release.name: release.count for release in calibrated.plan.releases}
+        self._sampled: set[str] = set()
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighbour relation that sensitivities are to be taken for."""
+        return self._calibrated.budget.adjacency
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise can be reproduced by someone who knows a number."""
+        return self._source.seeded
+
+    def left(self, name: str) -> int:
+        """How many releases of this name the plan still allows."""
+        return self._left[self._planned(name).name]
+
+    def grant(self, name: str, kind: Kind) -> Grant:
+        """Count one release, and give what is needed to make it."""
+        release = self._planned(name)
+        if release.kind != kind:
+            raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {kind}")
+        self._count(release, 1)
+        if release.sampling < 1.0:
+            if name not in self._sampled:
+                raise PlanViolationError(
+                    f"release {name!r} is planned on a fresh sample of the rows; call sample() before it"
+                )
+            self._sampled.remove(name)
+        return Grant(self._calibrated.multiplier(name), self._source)
+
+    def sample(self, name: str, n: int) -> NDArray[np.int64]:
+        """The rows that take part in the next release of this name, by the coin the plan fixed."""
+        release = self._planned(name)
+        self._sampled.add(name)
+        return samplers.poisson_sample(self._source, n, release.sampling)
+
+    def skip(self, name: str, count: int = 1) -> None:
+        """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""
+        self._count(self._planned(name), count)
+        self._sampled.discard(name)
+
+    def finish(self) -> None:
+        """Check that everything planned was released or skipped."""
+        missing = {name: left for name, left in self._left.items() if left}
+        if missing:
+            words = ", ".join(f"{name!r} ({left} of {self._releases[name].count})" for name, left in missing.items())
+            raise PlanViolationError(f"planned but neither released nor skipped: {words}")
+
+    def _planned(self, name: str) -> Release:
+        if name not in self._releases:
+            raise PlanViolationError(
+                f"release {name!r} is not in the plan, which has {', '.join(map(repr, self._releases))}"
+            )
+        return self._releases[name]
+
+    def _count(self, release: Release, count: int) -> None:
+        if not 0 < count <= self._left[release.name]:
+            raise PlanViolationError(f"release {release.name!r} is planned {release.count} times; that is used up")
+        self._left[release.name] -= count
+
+    def __enter__(self) -> "Meter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a Meter cannot be pickled or copied: its releases could then be made twice")

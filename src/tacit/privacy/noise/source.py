@@ -1,0 +1,161 @@
+"""`NoiseSource`: where all noise comes from.
+
+What holds, and must never change:
+
+- A source made without a seed takes its 256-bit key from the operating system.
+- The key is replaced after every block, so memory read later tells nothing of noise drawn before.
+- No two sources share words: not across threads (a source belongs to the thread that first draws from it), not
+  across a fork (the child draws a new key), not by pickling or copying (both are refused).
+- A seeded source repeats its words for the same seed. Whoever knows the seed can subtract the noise.
+
+Not covered: memory disclosure of the current block, cloned virtual machines, timing.
+"""
+
+import hashlib
+import os
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy import checks
+from tacit.privacy.noise.stream import KEY_BYTES, write_key_stream
+
+Words = NDArray[np.uint64]
+
+BLOCK_WORDS = 1 << 14
+_CARRY_WORDS = 1 << 8  # room before a block for the words an unfinished draw has yet to use
+_LABEL = b"tacit.privacy.NoiseSource/1:"
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class NoiseSource:
+    """A cryptographic source of 64-bit words, for one fit in one thread.
+
+    Parameters
+    ----------
+    seed : int, optional
+        None (the default) takes a fresh key from the operating system. A whole number gives the same words every
+        time, for tests and research only: the noise can then be subtracted by anyone who knows the number.
+
+    Examples
+    --------
+    >>> from tacit.privacy import NoiseSource
+    >>> source = NoiseSource()
+    >>> source.words(3).shape
+    (3,)
+    """
+
+    __slots__ = ("__weakref__", "_at", "_buffer", "_fork", "_key", "_owner", "_seeded")
+
+    def __init__(self, seed: int | None = None) -> None:
+        if seed is None:
+            key = os.urandom(KEY_BYTES)
+        else:
+            number = _whole_seed(seed)
+            key = hashlib.sha256(_LABEL + b"seed:" + str(number).encode()).digest()
+        self._start(key, seeded=seed is not None)
+
+    def _start(self, key: bytes, *, seeded: bool) -> None:
+        self._key = key
+        self._seeded = seeded
+        self._buffer: Words = np.empty(0, dtype=np.uint64)
+        self._at = 0
+        self._fork = _forks
+        self._owner: int | None = None
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the words can be reproduced by someone who knows a number."""
+        return self._seeded
+
+    def spawn(self) -> "NoiseSource":
+        """An independent source, for another thread or worker; keyed by words of this one."""
+        key = hashlib.sha256(_LABEL + b"spawn:" + self.words(KEY_BYTES // 8).tobytes()).digest()
+        child = object.__new__(NoiseSource)
+        child._start(key, seeded=self._seeded)
+        return child
+
+    def words(self, size: int) -> Words:
+        """The next `size` words, uniform on 0 .. 2^64 - 1."""
+        size = checks.count("size", size, least=0)
+        out = np.empty(size, dtype=np.uint64)
+        done = 0
+        while done < size:
+            buffer, at = self.window()
+            take = min(size - done, len(buffer) - at)
+            out[done : done + take] = buffer[at : at + take]
+            done += take
+            self.consume(at + take)
+            if done < size:
+                self.refill()
+        return out
+
+    def word(self) -> int:
+        """The next word."""
+        return int(self.words(1)[0])
+
+    def window(self) -> tuple[Words, int]:
+        """The buffered words and the place of the next unused one, for a sampler that will `consume` them."""
+        self._check_place()
+        return self._buffer, self._at
+
+    def consume(self, at: int) -> None:
+        """Say that the words before `at` are used up."""
+        self._at = at
+
+    def refill(self) -> None:
+        """Put a new block behind the words not yet used."""
+        self._check_place()
+        left = self._buffer[self._at :].copy()
+        room = max(_CARRY_WORDS, len(left))
+        if len(self._buffer) != room + BLOCK_WORDS:
+            self._buffer = np.empty(room + BLOCK_WORDS, dtype=np.uint64)
+        self._at = room - len(left)
+        self._buffer[self._at : room] = left
+        self._key = write_key_stream(self._key, self._buffer[room:].view(np.uint8).data)
+
+    def _check_place(self) -> None:
+        """Re-key in a forked child; refuse a second thread."""
+        if self._fork != _forks:
+            # Fresh entropy, mixed with the key: two children of one parent must differ as well.
+            self._start(
+                hashlib.sha256(_LABEL + b"fork:" + self._key + os.urandom(KEY_BYTES)).digest(),
+                seeded=self._seeded,
+            )
+        here = threading.get_ident()
+        if self._owner is None:
+            self._owner = here
+        elif self._owner != here:
+            raise RuntimeError(
+                "a NoiseSource belongs to the thread that first drew from it;"
+                " give the other thread source.spawn() instead"
+            )
+
+    def __repr__(self) -> str:
+        return f"NoiseSource({'seeded' if self._seeded else 'fresh key'})"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a NoiseSource cannot be pickled or copied: two holders of one key would draw the same noise")
+
+    __copy__ = __deepcopy__ = __getstate__ = __reduce_ex__  # type: ignore[assignment]
+
+
+def _whole_seed(seed: object) -> int:
+    try:
+        return checks.count("random_state", seed, least=0)
+    except TypeError:
+        raise TypeError(
+            f"random_state must be None or a whole number of at least 0, got {type(seed).__name__};"
+            " generator objects of NumPy are refused because they are not cryptographic"
+        ) from None
