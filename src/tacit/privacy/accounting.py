@@ -120,7 +120,6 @@ def rho_from_budget(epsilon: float, delta: float) -> float:
     return best * (1.0 - 1e-12)
 
 
-@lru_cache(maxsize=512)
 def epsilon_at_spacing(event: DpEvent, delta: float, spacing: float) -> float:
     """`epsilon_of` with another spacing of the PLD: sound for every multiple of `DISCRETIZATION`, and faster."""
     kinds, mu = _kinds(event)
@@ -128,6 +127,11 @@ def epsilon_at_spacing(event: DpEvent, delta: float, spacing: float) -> float:
         return math.inf
     if not kinds:
         return gdp.epsilon_from_mu(mu, delta)
+    return _numerical_epsilon(events.composed(events.repeated(*part) for part in merged(event)), delta, spacing)
+
+
+@lru_cache(maxsize=512)
+def _numerical_epsilon(event: DpEvent, delta: float, spacing: float) -> float:
     if not uses_pld(event, delta):
         return float(_renyi(event).get_epsilon(delta))
     return float(_pld(event, spacing).get_epsilon(delta - _fourier_slack(event)))
@@ -136,16 +140,16 @@ def epsilon_at_spacing(event: DpEvent, delta: float, spacing: float) -> float:
 def _kinds(event: DpEvent) -> tuple[frozenset[type], float]:
     """The kinds of release other than plain Gaussians, and the mu of the Gaussians."""
     kinds: set[type] = set()
-    mu_squared = 0.0
-    for leaf, times in events.leaves(event).items():
+    mu = 0.0
+    for leaf, times in events.walk(event):
         if isinstance(leaf, GaussianDpEvent):
-            mu_squared += times / leaf.noise_multiplier**2 if leaf.noise_multiplier > 0 else math.inf
+            mu = math.hypot(mu, math.sqrt(times) / leaf.noise_multiplier if leaf.noise_multiplier > 0 else math.inf)
         elif isinstance(leaf, PoissonSampledDpEvent) and isinstance(leaf.event, GaussianDpEvent):
             kinds.add(PoissonSampledDpEvent if leaf.event.noise_multiplier > 0 else NonPrivateDpEvent)
         elif isinstance(leaf, LaplaceDpEvent):
             kinds.add(LaplaceDpEvent if leaf.noise_multiplier > 0 else NonPrivateDpEvent)
         elif isinstance(leaf, ZCDpEvent):
-            kinds.add(ZCDpEvent if math.isfinite(leaf.rho) else NonPrivateDpEvent)
+            kinds.add(ZCDpEvent if math.isfinite(leaf.rho + leaf.xi) else NonPrivateDpEvent)
         elif isinstance(leaf, NonPrivateDpEvent):
             kinds.add(NonPrivateDpEvent)
         else:
@@ -153,7 +157,7 @@ def _kinds(event: DpEvent) -> tuple[frozenset[type], float]:
                 f"cannot account for {type(leaf).__name__};"
                 " supported are Gaussian, Poisson-sampled Gaussian, Laplace and zCDP"
             )
-    return frozenset(kinds), math.sqrt(mu_squared)
+    return frozenset(kinds), mu
 
 
 def uses_pld(event: DpEvent, delta: float) -> bool:

@@ -1,6 +1,7 @@
 """The privacy budget of one fit: what may be given away about one row, and to which neighbour relation."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +28,7 @@ class Budget:
     >>> from tacit.privacy import Budget
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
     >>> round(budget.mu, 4), round(budget.rho, 5)
-    (0.2359, 0.01869)
+    (0.2367, 0.02436)
     """
 
     epsilon: float
@@ -42,7 +43,31 @@ class Budget:
     @classmethod
     def from_mu(cls, mu: float, delta: float, adjacency: Adjacency = "add-remove") -> "Budget":
         """The smallest budget with this delta that mu-GDP fits in."""
-        return cls(gdp.epsilon_from_mu(checks.positive("mu", mu, finite=False), delta), delta, adjacency)
+        epsilon = gdp.epsilon_from_mu(checks.positive("mu", mu, finite=False), delta)
+        if epsilon == 0.0:
+            raise ValueError(
+                f"mu={mu!r} is (0, delta)-DP at delta={delta!r}, and a budget needs an epsilon; lower delta"
+            )
+        return cls(epsilon, delta, adjacency)
+
+    @classmethod
+    def for_rows(
+        cls,
+        n: int,
+        epsilon: float,
+        delta: float | None = None,
+        adjacency: Adjacency = "add-remove",
+        *,
+        stacklevel: int = 3,
+    ) -> "Budget":
+        """The budget of a fit on n rows: delta is n^-1.5 unless given, and one that is not below 1/n warns."""
+        budget = cls(epsilon, n**-1.5 if delta is None else delta, adjacency)
+        if budget.delta >= 1.0 / n:
+            warnings.warn(
+                f"delta={budget.delta:g} is not below 1/n = {1.0 / n:g}: it would allow publishing one row outright",
+                stacklevel=stacklevel,
+            )
+        return budget
 
     @cached_property
     def mu(self) -> float:

@@ -24,8 +24,9 @@ from tacit.privacy.plan import CalibratedPlan, Plan, Release
 
 _SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
 _SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
-_LANDING = (0.995, 1.0)  # the search ends in this part of the epsilon asked for
-_MIDDLE = sum(_LANDING) / 2
+_LANDING = 0.995  # the search ends between this part of the epsilon asked for and all of it
+_FULL = 0.999  # fixed releases that take more than this leave too little to share out
+_FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
 
 
 class BudgetExceededError(ValueError):
@@ -90,23 +91,30 @@ def _mu_for_recomputation(plan: Plan, budget: Budget) -> float:
 
     A reader who recomputes a guarantee with that accountant must not find more than was promised. Its error grows
     with the number of different Gaussians it convolves and with 1/epsilon^2: about 3e-8 of epsilon for each at
-    epsilon = 1, and 3e-6 at 0.1.
+    epsilon = 1, and 3e-6 at 0.1. It also cuts off tails of 1e-15 at each convolution and adds them to delta. Below an
+    epsilon of 0.01 or a delta of 1e-12 that would cost too much, and only the exact mu holds to the last digit.
     """
-    overstated = min(0.005, 1e-7 + 4e-8 * len(plan.releases) / budget.epsilon**2)
-    return gdp.mu_from_budget(budget.epsilon * (1.0 - overstated), budget.delta)
+    cut_off = min(0.01 * budget.delta, 2e-15 * (1 + len(plan.releases)))
+    overstated = min(0.005, 1e-7 + 4e-8 * len(plan.releases) / budget.epsilon / budget.epsilon)
+    return gdp.mu_from_budget(budget.epsilon * (1.0 - overstated), budget.delta - cut_off)
 
 
 def _spent(release: Release, multiplier: float) -> float:
     """What all `count` releases take of mu^2 (of 2 rho for a selection: e0^2 / 4)."""
     unit = 2.0 * multiplier if release.kind == "exponential" else multiplier
-    return release.count / unit**2
+    return release.count / unit / unit
 
 
 def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
     """A scale proposed by a fast estimate, then checked and adjusted with the accountant."""
     fixed = [r.event(r.multiplier) for r in plan.releases if r.multiplier is not None]
-    if fixed and accounting.epsilon_of(events.composed(fixed), budget.delta) >= budget.epsilon:
+    taken = accounting.epsilon_of(events.composed(fixed), budget.delta) / budget.epsilon if fixed else 0.0
+    if taken >= _FULL:
         raise BudgetExceededError(_too_much(budget))
+    shared = [r for r in plan.releases if r.multiplier is None]
+    if -math.expm1(sum(r.count * _log_left_out(r) for r in shared)) <= budget.delta:
+        raise ValueError(_needs_no_noise(budget))
+    landing = (max(_LANDING, (1.0 + taken) / 2), 1.0)  # epsilon cannot fall below what is taken
 
     def event_at(scale: float) -> DpEvent:
         return _at_scale(plan, budget, proportions, scale).event
@@ -119,17 +127,18 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
 
     guess = _central_limit_scale(plan, budget, proportions)
     if not accounting.uses_pld(event_at(guess), budget.delta):
-        return _search(epsilon_at, budget.epsilon, guess, _LANDING)
-    guess = _search(estimate_at, budget.epsilon, guess, (0.99, 1.01))
-    at_guess = estimate_at(guess)
+        return _search(epsilon_at, budget, guess, landing)
+    guess = _search(estimate_at, budget, guess, (0.99, 1.01))
+    at_guess = max(estimate_at(guess), 1e-300)
     exponent = math.log(1.02) / max(0.01, math.log(at_guess / max(estimate_at(1.02 * guess), 1e-300)))
     # A spacing h overstates epsilon by about c h^2; one evaluation gives c, and c the coarsest spacing that will do.
     coarse = next((h for h in _SPACINGS if h <= budget.epsilon / 100), accounting.DISCRETIZATION)
     c = max(0.0, epsilon_at(guess, coarse) - at_guess) / coarse**2
     cost = {h: c * h**2 / budget.epsilon for h in _SPACINGS}
-    spacing = next((h for h in _SPACINGS if h <= coarse and cost[h] <= _SPACING_COST), accounting.DISCRETIZATION)
-    start = guess * ((at_guess + c * spacing**2) / (_MIDDLE * budget.epsilon)) ** exponent
-    return _search(partial(epsilon_at, spacing=spacing), budget.epsilon, start, _LANDING, exponent)
+    bearable = min(_SPACING_COST, (1.0 - taken) / 4)
+    spacing = next((h for h in _SPACINGS if h <= coarse and cost[h] <= bearable), accounting.DISCRETIZATION)
+    start = guess * ((at_guess + c * spacing**2) / (sum(landing) / 2 * budget.epsilon)) ** exponent
+    return _search(partial(epsilon_at, spacing=spacing), budget, start, landing, exponent)
 
 
 def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
@@ -152,17 +161,20 @@ def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, .
 
 def _search(
     epsilon_at: Callable[[float], float],
-    epsilon: float,
+    budget: Budget,
     scale: float,
     zone: tuple[float, float],
     exponent: float = 0.6,
 ) -> float:
     """A scale whose epsilon lies in `zone` times the one asked for: false position on log-log axes (Illinois).
 
-    The scale goes roughly as epsilon to the power of -`exponent`; that only sets the first step.
+    The scale goes roughly as epsilon to the power of -`exponent`; that only sets the first step. The steps double until
+    the zone lies between two of them.
     """
+    epsilon = budget.epsilon
     aim = math.log(epsilon * sum(zone) / 2)
-    at = math.log(scale)
+    at = start = math.log(scale)
+    stride = 1.05 * exponent
     ends: dict[bool, tuple[float, float]] = {}  # too much epsilon (True) and too little: position, gap
     side = None
     while True:
@@ -172,7 +184,12 @@ def _search(
         gap = math.log(min(max(value, 1e-3 * epsilon), 1e3 * epsilon)) - aim
         ends[gap > 0] = (at, gap)
         if len(ends) < 2:
-            at += max(-1.0, min(1.0, gap * exponent)) * 1.05
+            if at > start + _FARTHEST:
+                raise BudgetExceededError(_too_much(budget))
+            if at < start - _FARTHEST:
+                raise ValueError(_needs_no_noise(budget))
+            at += max(-1.0, min(1.0, gap * stride))
+            stride *= 2.0
             continue
         if side == (gap > 0):  # the same end moved twice: weigh the other one less
             ends[gap <= 0] = (ends[gap <= 0][0], ends[gap <= 0][1] / 2)
@@ -181,6 +198,18 @@ def _search(
         if high - low < 1e-9:  # epsilon jumps across the zone: stay on its safe side
             return math.exp(high)
         at = low + (high - low) * over / (over - under)
+
+
+def _log_left_out(release: Release) -> float:
+    """Log of the probability that a row takes no part."""
+    return math.log1p(-release.sampling) if release.sampling < 1.0 else -math.inf
+
+
+def _needs_no_noise(budget: Budget) -> str:
+    return (
+        f"delta={budget.delta!r} is at least the probability that a row is sampled at all, so it would allow releases"
+        " without noise; lower delta"
+    )
 
 
 def _too_much(budget: Budget) -> str:

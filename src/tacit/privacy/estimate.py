@@ -47,7 +47,7 @@ def _loss_cdf(event: DpEvent, at: Floats, adding: bool) -> Floats:
         z, q = event.event.noise_multiplier, event.sampling_probability
     # Loss of (1-q) N(0, z^2) + q N(1, z^2) against N(0, z^2) at x: log(1 - q + q exp((2x - 1) / (2 z^2))).
     loss = -at if adding else at
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         x = 0.5 + z**2 * (np.log(np.maximum(np.expm1(loss) + q, 0.0)) - np.log(q))
     if adding:
         return np.asarray(1.0 - ndtr(x / z))
@@ -60,5 +60,6 @@ def _crossing(losses: Floats, mass: Floats, beyond: float, beyond_other: float, 
     grid, mass = losses[positive], mass[positive]
     above = np.cumsum(mass[::-1])[::-1] + beyond
     above_other = np.cumsum((mass * np.exp(-grid))[::-1])[::-1] + beyond_other
-    excess = above - np.exp(grid) * above_other
+    with np.errstate(over="ignore", invalid="ignore"):
+        excess = above - np.nan_to_num(np.exp(grid) * above_other, posinf=0.0)
     return float(np.interp(-delta, -excess, grid))

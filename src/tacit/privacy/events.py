@@ -21,6 +21,8 @@ from dp_accounting import (
     ZCDpEvent,
 )
 
+from tacit.privacy import checks
+
 Leaves = dict[DpEvent, int]
 
 
@@ -54,20 +56,32 @@ def composed(events: Iterable[DpEvent]) -> DpEvent:
     return parts[0] if len(parts) == 1 else ComposedDpEvent(parts)
 
 
+def frozen(event: DpEvent) -> DpEvent:
+    """The same event with tuples in place of lists, which its owner could still change."""
+    if isinstance(event, ComposedDpEvent):
+        return ComposedDpEvent(tuple(frozen(part) for part in event.events))
+    if isinstance(event, SelfComposedDpEvent):
+        return SelfComposedDpEvent(frozen(event.event), event.count)
+    if isinstance(event, PoissonSampledDpEvent):
+        return PoissonSampledDpEvent(event.sampling_probability, frozen(event.event))
+    return event
+
+
 def leaves(event: DpEvent) -> Leaves:
     """The event's elementary releases and how often each is made."""
     total: Leaves = {}
-    for leaf, times in _walk(event, 1):
+    for leaf, times in walk(event):
         total[leaf] = total.get(leaf, 0) + times
     return total
 
 
-def _walk(event: DpEvent, times: int) -> Iterator[tuple[DpEvent, int]]:
+def walk(event: DpEvent, times: int = 1) -> Iterator[tuple[DpEvent, int]]:
+    """The elementary releases one by one; the same may come several times."""
     if isinstance(event, ComposedDpEvent):
         for part in event.events:
-            yield from _walk(part, times)
+            yield from walk(part, times)
     elif isinstance(event, SelfComposedDpEvent):
-        yield from _walk(event.event, times * event.count)
+        yield from walk(event.event, times * checks.count("count", event.count, least=0))
     elif not isinstance(event, NoOpDpEvent) and times > 0:
         yield event, times
 
@@ -75,7 +89,7 @@ def _walk(event: DpEvent, times: int) -> Iterator[tuple[DpEvent, int]]:
 def describe(event: DpEvent) -> str:
     """What was released, in words: "33 Gaussian releases, 1 selection"."""
     tally: dict[str, int] = {}
-    for leaf, times in leaves(event).items():
+    for leaf, times in walk(event):
         word = _WORDS.get(type(leaf), type(leaf).__name__)
         tally[word] = tally.get(word, 0) + times
     parts = [f"{n:,} {word}{'' if n == 1 else 's'}" for word, n in tally.items()]
@@ -114,9 +128,10 @@ def to_dict(event: DpEvent) -> dict[str, Any]:
 
 def from_dict(values: dict[str, Any]) -> DpEvent:
     """The event that `to_dict` wrote."""
-    if not isinstance(values, dict) or values.get("type") not in _BY_NAME:
+    name = values.get("type") if isinstance(values, dict) else None
+    if not isinstance(name, str) or name not in _BY_NAME:
         raise ValueError(f"not an event; its 'type' must be one of {', '.join(_BY_NAME)}")
-    kind = _BY_NAME[values["type"]]
+    kind = _BY_NAME[name]
     if set(values) != {"type", *_FIELDS[kind]}:
         raise ValueError(f"{kind.__name__} needs exactly the fields {', '.join(_FIELDS[kind]) or '(none)'}")
     return kind(**{name: _value(name, values[name]) for name in _FIELDS[kind]})
@@ -136,12 +151,12 @@ def _value(name: str, value: Any) -> Any:
     if name == "event":
         return from_dict(value)
     if name == "events":
+        if not isinstance(value, (list, tuple)):
+            raise ValueError(f"events must be a list, got {type(value).__name__}")
         return tuple(from_dict(part) for part in value)
     if name == "count":
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise ValueError(f"count must be an integer of at least 0, got {value!r}")
-        return value
-    number = float(value)
-    if not number >= 0 or (name == "sampling_probability" and number > 1):
+        return checks.count("count", value, least=0)
+    number = checks.real(name, math.inf if value == "inf" else value)
+    if number < 0 or (name == "sampling_probability" and number > 1):
         raise ValueError(f"{name} must be a number of at least 0 (a probability at most 1), got {value!r}")
     return number

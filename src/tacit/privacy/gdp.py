@@ -12,13 +12,17 @@ solvers of `mu` and `epsilon` return the safe side of the root: `delta_from_mu` 
 
 import math
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from tacit.privacy import checks
 
 _SQRT2 = math.sqrt(2.0)
+_SQRT_2PI = math.sqrt(2.0 * math.pi)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def delta_from_mu(mu: float, epsilon: float) -> float:
@@ -31,10 +35,13 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
         return 0.0
     near = epsilon / mu - mu / 2
     far = epsilon / mu + mu / 2
-    if near < -25.0:  # erfcx overflows here, and the two terms are far apart
-        return float(ndtr(-near) - math.exp(epsilon + log_ndtr(-far)))
-    # Both terms carry the factor phi(near); what remains is a difference of Mills ratios, which keeps its digits.
-    return max(0.0, 0.5 * math.exp(-near * near / 2) * float(erfcx(near / _SQRT2) - erfcx(far / _SQRT2)))
+    # Both terms carry the factor phi(near); what remains is a difference of Mills ratios m(near) - m(far).
+    density = math.exp(-near * near / 2) / _SQRT_2PI
+    if mu <= 1.0:  # they are close: integrate -m'(x) = 1 - x m(x) between them, which keeps the digits
+        x = near + (1.0 + _NODES) * (mu / 2)
+        return max(0.0, density * (mu / 2) * float(_WEIGHTS @ (1.0 - x * _mills(x))))
+    first = float(ndtr(-near)) if near < 0 else density * float(_mills(near))  # m overflows on the left
+    return max(0.0, first - density * float(_mills(far)))
 
 
 def mu_from_budget(epsilon: float, delta: float) -> float:
@@ -48,10 +55,9 @@ def mu_from_budget(epsilon: float, delta: float) -> float:
     high = 1.0
     while delta_from_mu(high, epsilon) < delta:
         high *= 2.0
-    low = high
-    while delta_from_mu(low, epsilon) > delta:
-        low /= 2.0
-    return _safe_root(lambda mu: delta_from_mu(mu, epsilon) - delta, low, high, step=-1.0)
+    while delta_from_mu(high / 2, epsilon) > delta:
+        high /= 2.0
+    return _safe_root(lambda mu: delta_from_mu(mu, epsilon) / delta - 1.0, high / 2, high, step=-1.0)
 
 
 def epsilon_from_mu(mu: float, delta: float) -> float:
@@ -67,7 +73,13 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     high = 1.0
     while delta_from_mu(mu, high) > delta:
         high *= 2.0
-    return _safe_root(lambda epsilon: delta_from_mu(mu, epsilon) - delta, 0.0, high, step=1.0)
+    if math.isinf(high):
+        return math.inf
+    while delta_from_mu(mu, high / 2) <= delta:
+        high /= 2.0
+        if high < 1e-300:
+            return high
+    return _safe_root(lambda epsilon: delta_from_mu(mu, epsilon) / delta - 1.0, high / 2, high, step=1.0)
 
 
 def compose_mu(*mus: float) -> float:
@@ -75,11 +87,14 @@ def compose_mu(*mus: float) -> float:
     return math.hypot(*mus)
 
 
+def _mills(x: Any) -> Any:
+    """Phi(-x) / phi(x), for a number or an array."""
+    return math.sqrt(math.pi / 2) * erfcx(x / _SQRT2)
+
+
 def _safe_root(excess: Callable[[float], float], low: float, high: float, *, step: float) -> float:
     """The root of `excess` in [low, high], moved in the direction of `step` until the excess is not positive."""
-    if low == high:
-        return low
-    root = float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14))
+    root = float(brentq(excess, low, high, xtol=5e-324, rtol=1e-14))
     nudge = 1e-14
     while excess(root) > 0:
         root *= 1.0 + step * nudge

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from dp_accounting import DpEvent
@@ -58,6 +59,7 @@ class Guarantee:
             raise ValueError(f"solver must be a name, got {self.solver!r}")
         if not isinstance(self.event, DpEvent):
             raise TypeError(f"event must be a DpEvent, got {type(self.event).__name__}")
+        object.__setattr__(self, "event", events.frozen(self.event))
         if not isinstance(self.seeded, bool):
             raise TypeError(f"seeded must be True or False, got {self.seeded!r}")
 
@@ -101,7 +103,10 @@ class Guarantee:
         if not isinstance(values, dict) or set(values) != fields:
             raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields))}")
         epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
-        return cls(**(values | {"epsilon": epsilon, "event": events.from_dict(values["event"])}))
+        try:
+            return cls(**(values | {"epsilon": epsilon, "event": events.from_dict(values["event"])}))
+        except (TypeError, OverflowError, RecursionError) as error:  # what was read is wrong, not the call
+            raise ValueError(f"not a guarantee: {error}") from error
 
     def to_json(self, *, indent: int | None = None) -> str:
         """As strict JSON; floats keep every digit."""
@@ -110,7 +115,10 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str) -> "Guarantee":
         """The guarantee that `to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        try:
+            return cls.from_dict(json.loads(text, object_pairs_hook=_unique_keys))
+        except RecursionError as error:
+            raise ValueError("not a guarantee: nested too deeply") from error
 
     def to_html(self) -> str:
         """As a small table that needs nothing from outside."""
@@ -182,5 +190,14 @@ def _epsilon(value: object) -> float:
     return number
 
 
-def _short(number: float) -> str:
-    return f"{number:.2g}"
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key given twice could say one thing to a reader and another to a parser."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("not a guarantee: a key is given twice")
+    return values
+
+
+def _short(delta: float) -> str:
+    """Two digits, rounded up: a printed guarantee never claims more than holds."""
+    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(delta))):.2g}"

@@ -5,16 +5,20 @@ random words, and raises when a release is not in the plan, is of another kind, 
 `finish` raises when one is missing. A planned release may be left out with `skip`, for a reason that is itself public.
 """
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.privacy import checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import CalibratedPlan, Kind, Release
+
+Progress = Callable[[str, int, int], None]
 
 
 class PlanViolationError(RuntimeError):
@@ -37,6 +41,8 @@ class Meter:
         What may be released, and with which multipliers.
     source : NoiseSource
         Where the noise comes from.
+    progress : callable, optional
+        Called as progress(name, made, planned) after each release: how far the plan has come, which is public.
 
     Examples
     --------
@@ -47,9 +53,10 @@ class Meter:
     ...     noisy = GaussianVector(Sensitivity.vector(1.0)).release(meter, "sum", [3.0, 4.0])
     """
 
-    def __init__(self, calibrated: CalibratedPlan, source: NoiseSource) -> None:
+    def __init__(self, calibrated: CalibratedPlan, source: NoiseSource, progress: Progress | None = None) -> None:
         self._calibrated = calibrated
         self._source = source
+        self._progress = progress
         self._releases = {release.name: release for release in calibrated.plan.releases}
         self._left = {release.name: release.count for release in calibrated.plan.releases}
         self._sampled: set[str] = set()
@@ -67,6 +74,10 @@ class Meter:
     def left(self, name: str) -> int:
         """How many releases of this name the plan still allows."""
         return self._left[self._planned(name).name]
+
+    def multiplier(self, name: str) -> float:
+        """Noise over sensitivity of the named release: public, and what a solver weighs its answers by."""
+        return self._calibrated.multiplier(self._planned(name).name)
 
     def grant(self, name: str, kind: Kind) -> Grant:
         """Count one release, and give what is needed to make it."""
@@ -90,7 +101,7 @@ class Meter:
 
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""
-        self._count(self._planned(name), count)
+        self._count(self._planned(name), checks.count("count", count))
         self._sampled.discard(name)
 
     def finish(self) -> None:
@@ -108,9 +119,16 @@ class Meter:
         return self._releases[name]
 
     def _count(self, release: Release, count: int) -> None:
-        if not 0 < count <= self._left[release.name]:
-            raise PlanViolationError(f"release {release.name!r} is planned {release.count} times; that is used up")
+        left = self._left[release.name]
+        if count > left:
+            raise PlanViolationError(
+                f"release {release.name!r} is planned {release.count} times, of which {left} are left;"
+                f" asked for {count}"
+            )
         self._left[release.name] -= count
+        if self._progress is not None:
+            planned = sum(r.count for r in self._releases.values())
+            self._progress(release.name, planned - sum(self._left.values()), planned)
 
     def __enter__(self) -> "Meter":
         return self

@@ -15,7 +15,7 @@ from tacit.privacy import checks, events
 from tacit.privacy.budget import Budget
 
 if TYPE_CHECKING:
-    from tacit.privacy.meter import Meter
+    from tacit.privacy.meter import Meter, Progress
     from tacit.privacy.noise.source import NoiseSource
 
 Kind = Literal["gaussian", "laplace", "exponential"]
@@ -105,6 +105,8 @@ class Plan:
         object.__setattr__(self, "releases", tuple(releases))
 
     def __add__(self, other: "Plan") -> "Plan":
+        if not isinstance(other, Plan):
+            return NotImplemented
         return Plan(*self.releases, *other.releases)
 
     def calibrate(self, budget: Budget) -> "CalibratedPlan":
@@ -137,8 +139,8 @@ class CalibratedPlan:
             raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(self._by_name)}")
         return self._by_name[name]
 
-    def meter(self, source: "NoiseSource") -> "Meter":
+    def meter(self, source: "NoiseSource", progress: "Progress | None" = None) -> "Meter":
         """The metered source that a solver draws its noise from."""
         from tacit.privacy.meter import Meter
 
-        return Meter(self, source)
+        return Meter(self, source, progress)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.privacy import checks
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.meter import Meter
 from tacit.privacy.noise import samplers
@@ -80,7 +81,7 @@ class GaussianMatrix:
         if multiplier == 0.0 or size == 0.0:
             out[:] = np.triu(matrix) + np.triu(matrix, 1).T
             return out
-        widest = None if self.bound is None else math.sqrt(2.0) * self.bound
+        widest = None if self.bound is None else math.sqrt(2.0) * checks.positive("bound", self.bound)
         grid = Grid.for_noise(size, multiplier, d * (d + 1) // 2, widest, power=0.5)
         inside = True
         for i in range(d):

@@ -4,10 +4,12 @@ A candidate is drawn with probability in proportion to exp(c score). If one row 
 largest and smallest differ by at most `spread`, then with c = e0 / spread the log-probabilities have range e0, which
 costs e0^2 / 8 of zCDP (half the range of what "sensitivity" would give when scores move both ways).
 
-Sampling is exact. Scores are rounded to whole multiples of 2^-32 octaves (powers of two, so that the buckets of the
-sampler have whole weights), and the rounding is paid for: in each world a score is off by less than 1/2 from rounding
-and 1 from two float operations at most 2^52 units from zero, so a row changes the differences by at most 6 units more.
-Scores more than 2^20 octaves from zero are clipped, which moves probabilities below 2^-1,000,000.
+Sampling is exact. Scores, less the best one, are rounded to whole multiples of 2^-32 octaves (powers of two, so that
+the buckets of the sampler have whole weights), and the rounding is paid for: in each world a score is off by less
+than 1/2 from rounding and 3/2 from three float operations at most 2^52 units from zero (a rank less its target, a score
+less the best, the product), so a row changes the differences by at most 8 units more. Scores more than 2^20 octaves
+below the best are clipped there: that moves probabilities below 2^-1,000,000, and the best itself moves within the
+range of the changes, so they are brought no further apart.
 """
 
 import math
@@ -27,7 +29,7 @@ from tacit.privacy.plan import Kind
 Floats = NDArray[np.float64]
 
 _UNITS = 2.0**32 / math.log(2.0)  # units of 2^-32 octaves in one nat
-_ROUNDING_UNITS = 6.0
+_ROUNDING_UNITS = 8.0
 _LIMIT = 2.0**52
 
 
@@ -142,16 +144,22 @@ class Quantile:
         In [0, 1].
     grid : array-like of float
         Candidates, increasing, chosen without looking at the data.
+    steepness : float, default=0.0
+        How much log-weight each candidate has less than the one below it, whatever the data says. Above 0, candidates
+        that no value separates (all those beyond the largest value, for instance) are not drawn evenly: the lowest
+        wins.
     """
 
     q: float
     grid: tuple[float, ...]
+    steepness: float
     kind: ClassVar[Kind] = "exponential"
     spread: ClassVar[Sensitivity] = Sensitivity(2.0, 2.0)
 
-    def __init__(self, q: float, grid: ArrayLike) -> None:
+    def __init__(self, q: float, grid: ArrayLike, steepness: float = 0.0) -> None:
         object.__setattr__(self, "q", checks.closed_unit("q", q))
         object.__setattr__(self, "grid", tuple(_grid("grid", grid).tolist()))
+        object.__setattr__(self, "steepness", checks.non_negative("steepness", steepness))
 
     def release(self, meter: Meter, name: str, values: ArrayLike) -> float:
         """The candidate drawn; values that are not numbers have no rank."""
@@ -162,18 +170,33 @@ class Quantile:
         known = np.sort(column[~np.isnan(column)])
         ranks = np.searchsorted(known, self.grid, side="right")
         grant = meter.grant(name, self.kind)
-        return self.grid[_pick(-np.abs(ranks - self.q * n), self.spread.under(meter.adjacency), grant)]
+        scores = -np.abs(ranks - self.q * n)
+        prior = np.arange(len(self.grid), dtype=np.float64) * -self.steepness
+        return self.grid[_pick(scores, self.spread.under(meter.adjacency), grant, prior)]
 
 
-def _pick(scores: Floats, spread: float, grant: Grant) -> int:
-    """One candidate with weight exp(e0 score / spread), e0 = 1 / multiplier."""
+def _pick(scores: Floats, spread: float, grant: Grant, prior: Floats | None = None) -> int:
+    """One candidate with weight exp(e0 score / spread + prior), e0 = 1 / multiplier; the prior is public."""
     if grant.multiplier == 0.0 or spread == 0.0:  # no limit on what a row may change, or nothing that it can
         return int(np.argmax(np.nan_to_num(scores)))
     e0 = 1.0 / grant.multiplier
     units = max(e0 * _UNITS - _ROUNDING_UNITS, 0.0) * (1.0 - 2.0**-40)
     whole = np.empty(len(scores), dtype=np.int64)
-    kernels.whole_scores(scores, units / spread, _LIMIT, whole)
+    kernels.whole_scores(_below_best(scores), units / spread, _LIMIT, whole)
+    if prior is not None:
+        whole += np.rint(np.maximum(prior * _UNITS, -_LIMIT)).astype(np.int64)
     return int(Candidates(whole).pick(grant.source)[0])
+
+
+def _below_best(scores: Floats) -> Floats:
+    """Scores less the best; what is not a number counts as zero."""
+    best = float(scores.max())
+    if abs(best) < 1e300:  # and not NaN
+        return scores - best
+    values = np.where(np.isnan(scores), 0.0, scores)
+    with np.errstate(invalid="ignore", over="ignore"):
+        below = values - values.max()
+    return np.where(np.isnan(below), 0.0, below)  # infinity less infinity: one of the best
 
 
 def _scores(scores: ArrayLike) -> Floats:

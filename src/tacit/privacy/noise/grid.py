@@ -7,9 +7,10 @@ values may be large: it depends on public numbers only.
 
 Rounding to the grid is part of the sensitivity. Each world's q differs from v / g by at most 1/2 from rounding to a
 whole number, plus |v / g| 2^-51 from the division and one product before it. Between two neighbours that adds at most
-g + 2^-50 |v| to each coordinate, so with |v| <= bound a vector of d coordinates gets
+g + 2^-50 |v| to each coordinate, and twice the last part leaves room for the rounding of sigma itself. So with
+|v| <= bound a vector of d coordinates gets
 
-    sensitivity' = sensitivity + sqrt(d) (g + 2^-50 bound)      (times d, not sqrt(d), in the l1 norm for Laplace)
+    sensitivity' = sensitivity + sqrt(d) (g + 2^-49 bound)      (times d, not sqrt(d), in the l1 norm for Laplace)
 
 and sigma is computed from that.
 """
@@ -28,7 +29,7 @@ Floats = NDArray[np.float64]
 
 MAX_BITS = 40
 _RANGE_BITS = 62  # q and q + N fit in 63 bits: |q| <= 2^62, and |N| < 2^44 for normals, 2^46 for Laplace in practice
-_DIVISION_ERROR = 2.0**-50
+_DIVISION_ERROR = 2.0**-49
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,13 @@ class Grid:
             Rounding errors of the coordinates add up to size^power: 1/2 in the l2 norm, 1 in the l1 norm.
         """
         plain = sensitivity * multiplier
+        if not 1e-280 < plain < 1e280:
+            raise OverflowError(f"noise of {plain:.3g} is outside what float64 can carry; rescale the release")
         if bound is None:
             bits, limit = MAX_BITS, math.ldexp(plain, _RANGE_BITS - MAX_BITS)
         else:
-            bits = min(MAX_BITS, math.floor(_RANGE_BITS - math.log2(max(bound / plain, 1.0))))
-            limit = bound
+            room = _RANGE_BITS - math.log2(max(bound / plain, 1.0))
+            bits, limit = min(MAX_BITS, math.floor(max(room, 0.0))), bound
         rounding = max(size, 1) ** power
         left = 1.0 - multiplier * math.ldexp(rounding, -bits) if bits > 0 else 0.0
         if left <= 0.5:
@@ -73,8 +76,6 @@ class Grid:
                 " lower the bound or split the release"
             )
         scale = (plain + multiplier * rounding * _DIVISION_ERROR * limit) / left
-        if not 1e-280 < scale < 1e280:
-            raise OverflowError(f"noise of {scale:.3g} is outside what float64 can carry; rescale the release")
         return cls(scale=scale, bits=bits, bound=limit)
 
     def release(self, values: Floats, noise: NDArray[np.int64]) -> tuple[Floats, bool]:
@@ -104,7 +105,8 @@ def gaussian(
         floating point, the error of that sum is the caller's to include (see `float_sum_slack`).
     mu : float
         Privacy of this release in Gaussian DP; the noise has standard deviation `sensitivity / mu`, plus less than one
-        part in a million for the grid. Infinity releases the value as it is.
+        part in a million for the grid while `bound * sqrt(size)` is below 10^9 sensitivities and mu above
+        `sqrt(size) / 10^6`. Infinity releases the value as it is.
     source : NoiseSource, optional
         Where the noise comes from; by default a fresh one.
     bound : float, optional
@@ -155,14 +157,15 @@ def noisy(
     return released
 
 
-def float_sum_slack(n: int, contribution: float) -> float:
+def float_sum_slack(n: int, contribution: float, depth: int | None = None) -> float:
     """How much more than `contribution` one row can change a float64 sum of n rows with that norm at most.
 
-    Adding n numbers in any order is off by at most gamma n C in each of two worlds: gamma = n u / (1 - n u), u = 2^-53.
+    Adding n numbers in any order is off by at most gamma n C in each of two worlds: gamma = m u / (1 - m u), u = 2^-53,
+    where m is the longest chain of additions that a number passes through: `depth`, or n if nothing is known.
     """
     n = checks.count("n", n)
     contribution = checks.non_negative("contribution", contribution)
-    unit = n * 2.0**-53
+    unit = (n if depth is None else min(n, checks.count("depth", depth))) * 2.0**-53
     if unit >= 0.5:
         raise OverflowError(f"a float64 sum of n={n:,} rows has no useful error bound")
     return 2.0 * n * contribution * unit / (1.0 - unit)

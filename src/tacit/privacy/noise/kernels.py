@@ -30,6 +30,7 @@ _MASK35 = np.uint64(2**35 - 1)
 _LN2 = np.uint64(0xB17217F7D1CF79AB)  # floor(2^64 ln 2)
 
 LAST_OCTAVE = 31
+_FARTHEST = np.uint64(2**62 - 1)  # a weight of 2^-(2^30): no draw can tell it from any smaller one
 
 
 def kernel(function: Function) -> Function:
@@ -231,7 +232,7 @@ def octave_counts(scores: NDArray[np.int64], gaps: NDArray[np.int64], counts: ND
     best = scores.max()
     tally = np.zeros((4, LAST_OCTAVE + 1), dtype=np.int64)  # four, so that runs of one octave do not wait on themselves
     for j in range(len(scores)):
-        gap = np.uint64(best - scores[j])
+        gap = min(np.uint64(best - scores[j]), _FARTHEST)
         gaps[j] = np.int64(gap)
         tally[np.uint64(j) & _3, min(gap >> _32, _31)] += 1
     counts[:] = tally.sum(axis=0)

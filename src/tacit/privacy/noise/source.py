@@ -14,6 +14,7 @@ Not covered: memory disclosure of the current block, cloned virtual machines, ti
 import hashlib
 import os
 import threading
+import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,6 +40,11 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_child=_count_fork)
 
 
+def _process() -> tuple[int, int]:
+    """Tells a process from its forks: the counter sees those made by Python, the number those made behind its back."""
+    return os.getpid(), _forks
+
+
 class NoiseSource:
     """A cryptographic source of 64-bit words, for one fit in one thread.
 
@@ -56,22 +62,33 @@ class NoiseSource:
     (3,)
     """
 
-    __slots__ = ("__weakref__", "_at", "_buffer", "_fork", "_key", "_owner", "_seeded")
+    __slots__ = ("__weakref__", "_at", "_buffer", "_key", "_owner", "_process", "_seeded")
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is None:
             key = os.urandom(KEY_BYTES)
         else:
-            number = _whole_seed(seed)
+            number = whole_seed(seed)
             key = hashlib.sha256(_LABEL + b"seed:" + str(number).encode()).digest()
         self._start(key, seeded=seed is not None)
+
+    @classmethod
+    def for_fit(cls, random_state: int | None, *, stacklevel: int = 3) -> "NoiseSource":
+        """The source of a fit, as `random_state` asks for; a seeded one warns."""
+        if random_state is not None:
+            warnings.warn(
+                "random_state is set: whoever knows it can subtract the noise;"
+                " leave it None for data about real people",
+                stacklevel=stacklevel,
+            )
+        return cls(random_state)
 
     def _start(self, key: bytes, *, seeded: bool) -> None:
         self._key = key
         self._seeded = seeded
         self._buffer: Words = np.empty(0, dtype=np.uint64)
         self._at = 0
-        self._fork = _forks
+        self._process = _process()
         self._owner: int | None = None
 
     @property
@@ -112,22 +129,28 @@ class NoiseSource:
 
     def consume(self, at: int) -> None:
         """Say that the words before `at` are used up."""
+        if not self._at <= at <= len(self._buffer):
+            raise ValueError("words can only be used up, never handed back")
         self._at = at
 
     def refill(self) -> None:
         """Put a new block behind the words not yet used."""
         self._check_place()
+        if not self._key:
+            raise RuntimeError("this NoiseSource was interrupted while it made words; make a new one")
         left = self._buffer[self._at :].copy()
         room = max(_CARRY_WORDS, len(left))
-        if len(self._buffer) != room + BLOCK_WORDS:
-            self._buffer = np.empty(room + BLOCK_WORDS, dtype=np.uint64)
-        self._at = room - len(left)
-        self._buffer[self._at : room] = left
-        self._key = write_key_stream(self._key, self._buffer[room:].view(np.uint8).data)
+        buffer = self._buffer if len(self._buffer) == room + BLOCK_WORDS else np.empty(room + BLOCK_WORDS, np.uint64)
+        # From here to the last line the source has no key and no words: stopped in between (Ctrl-C, a timeout), it
+        # refuses to go on. With the old key or the old words in place it would repeat them.
+        key, self._key, self._at = self._key, b"", len(self._buffer)
+        buffer[room - len(left) : room] = left
+        key = write_key_stream(key, buffer[room:].view(np.uint8).data)
+        self._buffer, self._at, self._key = buffer, room - len(left), key
 
     def _check_place(self) -> None:
         """Re-key in a forked child; refuse a second thread."""
-        if self._fork != _forks:
+        if self._process != _process():
             # Fresh entropy, mixed with the key: two children of one parent must differ as well.
             self._start(
                 hashlib.sha256(_LABEL + b"fork:" + self._key + os.urandom(KEY_BYTES)).digest(),
@@ -145,13 +168,14 @@ class NoiseSource:
     def __repr__(self) -> str:
         return f"NoiseSource({'seeded' if self._seeded else 'fresh key'})"
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, *_: Any) -> NoReturn:
         raise TypeError("a NoiseSource cannot be pickled or copied: two holders of one key would draw the same noise")
 
-    __copy__ = __deepcopy__ = __getstate__ = __reduce_ex__  # type: ignore[assignment]
+    __copy__ = __deepcopy__ = __getstate__ = __reduce__ = __reduce_ex__
 
 
-def _whole_seed(seed: object) -> int:
+def whole_seed(seed: object) -> int:
+    """A seed as a number, or a clear refusal."""
     try:
         return checks.count("random_state", seed, least=0)
     except TypeError:
