@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 JOBS ?= 2
+DATA ?= ../shared/data
 
 .PHONY: help venv demo test test-all lint types layers unit bench clean
 
@@ -11,7 +12,7 @@ help:
 	@echo "make demo      set up, then run the main job"
 	@echo "make test      set up, lint, type-check and run the tests"
 	@echo "make test-all  the same with the long statistical tests"
-	@echo "make bench     measure the noise layer and rewrite benchmarks/results"
+	@echo "make bench     measure speed, memory and scores, and rewrite benchmarks/results"
 	@echo "make clean     remove everything the other targets made"
 
 venv: $(READY)
@@ -44,7 +45,9 @@ test-all: lint types layers
 
 bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
+	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
+	$(BIN)/python benchmarks/dense.py --data $(DATA) --out benchmarks/results/dense.md
 
 clean:
-	rm -rf $(VENV) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

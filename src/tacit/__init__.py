@@ -4,18 +4,43 @@ The rooms are loaded when they are first used, so that `import tacit` stays chea
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit import estimators, preprocessing, privacy, problems
+    from tacit.estimators import LinearRegression, LogisticRegression, Ridge
+    from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
-_ROOMS = ("privacy",)
+_ROOMS = ("estimators", "preprocessing", "privacy", "problems")
+_HOMES = {
+    "LinearRegression": "estimators",
+    "LogisticRegression": "estimators",
+    "PrivateScaler": "preprocessing",
+    "Ridge": "estimators",
+    "RowClipper": "preprocessing",
+}
 
-__all__ = ["__version__", *_ROOMS]
+__all__ = [
+    "LinearRegression",
+    "LogisticRegression",
+    "PrivateScaler",
+    "Ridge",
+    "RowClipper",
+    "__version__",
+    "estimators",
+    "preprocessing",
+    "privacy",
+    "problems",
+]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"tacit.{name}")
+    if name in _HOMES:
+        return getattr(import_module(f"tacit.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")
 
 

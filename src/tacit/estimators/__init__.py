@@ -1,0 +1,10 @@
+"""What users import: scikit-learn estimators that spend a privacy budget.
+
+An estimator validates and composes; `driver` is the path of a fit; no numerics and no noise live here.
+"""
+
+from tacit.estimators.driver import FewRowsWarning
+from tacit.estimators.logistic import LogisticRegression
+from tacit.estimators.regression import LinearRegression, Ridge
+
+__all__ = ["FewRowsWarning", "LinearRegression", "LogisticRegression", "Ridge"]

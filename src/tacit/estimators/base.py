@@ -1,0 +1,124 @@
+"""What all linear estimators share: common parameters, validation, the clip at prediction, export."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.estimators.driver import Fit, Request, private_fit
+from tacit.estimators.validation import declared_size, validated
+from tacit.privacy import Budget, checks
+from tacit.solvers import SOLVERS, Task, choose
+from tacit.solvers.task import LossName
+
+Floats = NDArray[np.float64]
+
+_PREDICT_BLOCK = 4096
+
+
+class PrivateLinearModel(BaseEstimator):
+    """Base of the linear estimators; parameters are documented on each of them."""
+
+    def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+        """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
+        self._check_parameters()
+        checked: Any = validated(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, **options
+        )
+        X, y = checked
+        if _is_sparse(X):
+            X = csr_array(X, dtype=np.float64, copy=not X.has_canonical_format)
+            X.sum_duplicates()
+        return X, y
+
+    def _check_parameters(self) -> None:
+        """Everything that can be refused without data."""
+        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)
+        if self.row_norm is not None:
+            declared_size("row_norm", self.row_norm)
+        checks.one_of("solver", self.solver, ("auto", *SOLVERS))
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        if not isinstance(self.verbose, bool):
+            checks.count("verbose", self.verbose, least=0)
+        if self.random_state is not None:
+            from tacit.privacy.noise.source import whole_seed
+
+            whole_seed(self.random_state)
+
+    def _budget(self, n: int) -> Budget:
+        delta = n**-1.5 if self.delta is None else self.delta
+        if delta >= 1.0 / n:
+            warnings.warn(
+                f"delta={delta:g} is not below 1/n = {1.0 / n:g}: it would allow publishing one row outright",
+                stacklevel=4,
+            )
+        return Budget(self.epsilon, delta, self.adjacency)
+
+    def _fit(
+        self,
+        X: NDArray[np.floating] | csr_array,
+        targets: Floats,
+        *,
+        loss: LossName,
+        outputs: int,
+        ridge: float,
+        y_bounds: tuple[float, float] | None = None,
+    ) -> Fit:
+        """Run the driver and keep what it released."""
+        n, d = X.shape
+        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), self._budget(n))
+        solver = choose(self.solver, task)
+        row_norm = None if self.row_norm is None else float(self.row_norm)
+        request = Request(task, solver, ridge, row_norm, y_bounds, self.random_state, int(self.verbose))
+        fit = private_fit(request, X, targets)
+        self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
+        self.guarantee_ = fit.guarantee
+        return fit
+
+    def _margins(self, X: Any) -> Floats:
+        """The linear function on clipped rows, of shape (n, outputs)."""
+        check_is_fitted(self)
+        X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        coef = np.atleast_2d(self.coef_)
+        if not _is_sparse(X):
+            X = np.clip(X, self.clip_low_, self.clip_high_)
+        elif not np.all(np.isinf(self.clip_low_)):
+            # A zero may lie outside the clip of a model fitted on dense data, so rows are filled, a block at a time.
+            starts = range(0, X.shape[0], _PREDICT_BLOCK)
+            blocks = (np.clip(X[i : i + _PREDICT_BLOCK].toarray(), self.clip_low_, self.clip_high_) for i in starts)
+            return np.concatenate([block @ coef.T for block in blocks]) + self.intercept_
+        return np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
+
+    def _pipeline(self, model: Any) -> Pipeline:
+        """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
+        check_is_fitted(self)
+        if np.all(np.isinf(self.clip_low_)):
+            clip = FunctionTransformer(accept_sparse=True)
+        else:
+            limits = {"a_min": self.clip_low_.copy(), "a_max": self.clip_high_.copy()}
+            clip = FunctionTransformer(np.clip, validate=True, kw_args=limits)
+        clip.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            clip.feature_names_in_ = np.copy(self.feature_names_in_)
+        model.n_features_in_ = self.n_features_in_
+        model.coef_, model.intercept_ = np.copy(self.coef_), np.copy(self.intercept_)
+        return make_pipeline(clip, model)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _is_sparse(X: Any) -> bool:
+    return bool(sparse.issparse(X))

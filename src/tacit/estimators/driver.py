@@ -1,0 +1,203 @@
+"""The path of one fit: plan, calibrate, bound, run, report.
+
+Everything up to `calibrate` sees public numbers only. What comes after sees data, and gives back released numbers only.
+"""
+
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit.kernels.gradient import sparse_norms
+from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
+from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
+from tacit.privacy.plan import CalibratedPlan
+from tacit.problems import clip_rows
+from tacit.solvers import Rows, Solver, Task
+
+Floats = NDArray[np.float64]
+
+
+def _calibrated(plan: Callable[[], Plan], task: Task) -> CalibratedPlan:
+    """The plan with its noise; a budget whose noise does not fit the 64-bit grids of releases is refused here."""
+    budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
+    if budget.mu < 1e-30:
+        raise ValueError(f"{told} small for any useful noise")
+    calibrated = plan().calibrate(budget)
+    values = (task.d + 1) * max(100, task.outputs, min(task.d, 2_000))  # no release holds more
+    if max(calibrated.multipliers) * math.sqrt(values) > 2.0**38:
+        raise ValueError(f"{told} small for any useful noise")
+    if budget.is_private and task.n / min(calibrated.multipliers) > 2.0**58:
+        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
+    return calibrated
+
+
+_LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an estimator asks of a fit, all of it public."""
+
+    task: Task
+    solver: Solver
+    ridge: float  # lambda of lambda / 2 |coef|^2 next to the mean loss, on the bounded data
+    row_norm: float | None
+    y_bounds: tuple[float, float] | None
+    random_state: int | None
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit releases: weights in the user's units, the clip they are valid in, and the guarantee."""
+
+    coef: Floats
+    intercept: Floats
+    clip_low: Floats
+    clip_high: Floats
+    y_bounds: tuple[float, float] | None
+    guarantee: Guarantee
+
+
+class FewRowsWarning(UserWarning):
+    """The budget was too small for the number of rows to find out what was not declared."""
+
+
+def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: Floats) -> Fit:
+    """Fit one linear model, spending the whole budget."""
+    task = request.task
+    bounding = _Bounding.of(request)
+    calibrated = _calibrated(lambda: bounding.plan(request), task)
+    source = NoiseSource(request.random_state)
+    if source.seeded:
+        warnings.warn(
+            "random_state is set: whoever knows it can subtract the noise; leave it None for data about real people",
+            stacklevel=4,
+        )
+    with calibrated.meter(source, _progress if request.verbose else None) as meter:
+        rows, scaling, label, y_bounds = bounding.run(meter, X, targets)
+        # The penalty is on the bounded data as the solver sees it: standardised if dense, in the user's units if
+        # sparse.
+        units = scaling.scale**2 if task.sparse else np.ones(task.d)
+        weights = request.solver.run(task, rows, request.ridge / units, meter)
+    _warn_of_lost(scaling, label)
+    coef, intercept = _in_user_units(weights, scaling, label)
+    guarantee = Guarantee(
+        task.budget.epsilon,
+        task.budget.delta,
+        task.budget.adjacency,
+        request.solver.name,
+        calibrated.event,
+        task.n,
+        source.seeded,
+    )
+    if task.sparse:
+        low, high = np.full(task.d, -math.inf), np.full(task.d, math.inf)
+    else:
+        low, high = scaling.low, scaling.high
+    return Fit(coef, intercept, low, high, y_bounds, guarantee)
+
+
+@dataclass(frozen=True)
+class _Bounding:
+    """The bounding step: which scales are released, and for which part of the budget."""
+
+    features: MagnitudeScale | MomentScale | NormScale
+    label: LabelScale | None
+    task: Task
+
+    @classmethod
+    def of(cls, request: Request) -> "_Bounding":
+        task = request.task
+        label = LabelScale(task.n, request.y_bounds) if task.loss == "squared" else None
+        if task.sparse:
+            return cls(NormScale(task.n, task.d, request.row_norm), label, task)
+        if request.row_norm is not None:
+            return cls(MomentScale(task.n, task.d, request.row_norm), label, task)
+        return cls(MagnitudeScale(task.n, task.d), label, task)
+
+    def plan(self, request: Request) -> Plan:
+        """All releases of the fit; with an unknown label, that takes half of what finding scales is worth."""
+        hidden = self.label is not None and self.label.bounds is None
+        share = self.features.share(self.task.budget, self.task.d + hidden)
+        label_share = max(_LABEL_PART * share, 0.02) if hidden else 0.0
+        share -= min(label_share, share / 2)
+        releases = self.features.releases(share)
+        if self.label is not None and hidden:
+            releases += self.label.releases(label_share)
+        rest = request.solver.plan(self.task, 1.0 - share - label_share)
+        return Plan(*releases) + rest if releases else rest
+
+    def run(
+        self, meter: Meter, X: Any, targets: Floats
+    ) -> tuple[Rows, Scaling, Scaling | None, tuple[float, float] | None]:
+        """Bounded rows, the scales they were bounded with, and what the target was clipped to."""
+        label, y_bounds = None, None
+        Z: Any
+        if isinstance(self.features, NormScale):
+            Z, scaling = _bounded_sparse(self.features, meter, X)
+        else:
+            scaling = self.features.run(meter, X)
+            if not self.task.fit_intercept:
+                scaling = _uncentred(scaling)
+            Z = scaling.transform(X)
+        if self.label is not None:
+            label = self.label.run(meter, targets)
+            if self.label.bounds is not None:
+                targets = np.clip(targets, *self.label.bounds)
+            y_bounds = float(label.low[0]), float(label.high[0])
+            targets = np.clip(targets, *y_bounds)
+            if not self.task.fit_intercept:
+                label = _uncentred(label)
+            targets = label.transform(targets[:, None])[:, 0]
+        return Rows(Z, targets), scaling, label, y_bounds
+
+
+def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[csr_array, Scaling]:
+    norms = np.empty(features.n)
+    sparse_norms(X.data, X.indptr.astype(np.int64), 0.0, norms)
+    bound = features.run(meter, norms)
+    scale = bound / math.sqrt(features.d)
+    Z = csr_array(clip_rows(X, bound))
+    Z.data = Z.data / scale
+    return Z, Scaling(np.zeros(features.d), np.full(features.d, scale), math.inf)
+
+
+def _uncentred(scaling: Scaling) -> Scaling:
+    """The same reach from zero, for a model without an intercept: widen the scale by the distance of the centre."""
+    reach = np.abs(scaling.centre) + scaling.limit * scaling.scale
+    return Scaling(np.zeros_like(scaling.centre), reach / scaling.limit, scaling.limit, scaling.lost)
+
+
+def _in_user_units(weights: Floats, scaling: Scaling, label: Scaling | None) -> tuple[Floats, Floats]:
+    """Weights on (x - centre) / scale, turned into weights on x; on y where the label was scaled."""
+    coef = weights[:, :-1] / scaling.scale
+    intercept = weights[:, -1] - coef @ scaling.centre
+    if label is not None:
+        coef, intercept = coef * label.scale, intercept * label.scale + label.centre
+    return coef, intercept
+
+
+def _warn_of_lost(scaling: Scaling, label: Scaling | None) -> None:
+    lost = [f"{scaling.lost} of {len(scaling.scale)} columns (declare row_norm)"] if scaling.lost else []
+    if label is not None and label.lost:
+        lost.append("the target (declare y_bounds)")
+    if lost:
+        warnings.warn(
+            f"the budget is too small to find the scale of {' and of '.join(lost)}; a pooled scale or 1 was used",
+            FewRowsWarning,
+            stacklevel=5,
+        )
+
+
+def _progress(name: str, made: int, planned: int) -> None:
+    """One line for each tenth of the planned releases: counts that were fixed before the data was read."""
+    if made * 10 // planned > (made - 1) * 10 // planned:
+        print(f"tacit: {made} of {planned} releases ({name})", file=sys.stderr)

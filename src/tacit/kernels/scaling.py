@@ -1,0 +1,52 @@
+"""Centring, scaling and clipping of tables, and histograms of signed magnitudes."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.problems.compiled import kernel
+
+Floats = NDArray[np.float64]
+
+
+@kernel
+def standardize(X: NDArray[np.floating], centre: Floats, scale: Floats, limit: float, out: Floats) -> None:
+    """Out = clip((X - centre) / scale, -limit, limit) by columns; what is not a number becomes zero."""
+    for i in range(len(X)):
+        for j in range(X.shape[1]):
+            value = (X[i, j] - centre[j]) / scale[j]
+            if not abs(value) <= limit:
+                value = 0.0 if value != value else (limit if value > 0.0 else -limit)
+            out[i, j] = value
+
+
+@kernel
+def magnitude_bin(value: float, low: int, high: int) -> int:
+    """The bin of sign(value) 2^e, e = round(log2 |value|): -2^high .. -2^low, 0, 2^low .. 2^high, from 0 on.
+
+    Exponents above `high` count as `high`, and those below `low` as zero; so does what is not a number.
+    """
+    exponents = high - low + 1
+    size = abs(value)
+    if size == np.inf:
+        e = high
+    elif not size > 0.0:
+        return exponents
+    else:
+        mantissa, power = math.frexp(size)
+        e = min(power if mantissa >= 0.7071067811865476 else power - 1, high)
+        if e < low:
+            return exponents
+    return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
+
+
+@kernel
+def magnitude_histograms(
+    X: NDArray[np.floating], shift: Floats, low: NDArray[np.int64], high: NDArray[np.int64], out: Floats
+) -> None:
+    """out[j] counts the magnitudes of column j less shift[j], between the exponents low[j] and high[j]."""
+    out[:] = 0.0
+    for i in range(len(X)):
+        for j in range(X.shape[1]):
+            out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0

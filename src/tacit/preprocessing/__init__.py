@@ -1,0 +1,14 @@
+"""Private scale, mean, bounds and quantiles: what must be known about data before it can be learned from.
+
+scales       centres and scales released inside a fit's own plan
+magnitudes   reading them off noisy histograms (released numbers only)
+scaler       `PrivateScaler`, a transformer with its own guarantee
+clipper      `RowClipper`, which needs no budget: it treats each row by itself
+summaries    `private_mean`, `private_quantile`
+"""
+
+from tacit.preprocessing.clipper import RowClipper
+from tacit.preprocessing.scaler import PrivateScaler
+from tacit.preprocessing.summaries import private_mean, private_quantile
+
+__all__ = ["PrivateScaler", "RowClipper", "private_mean", "private_quantile"]

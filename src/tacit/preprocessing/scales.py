@@ -1,0 +1,218 @@
+"""Private centres and scales: what a fit needs to know about units, released inside its own budget.
+
+Three ways, by what is declared and how the data is stored. Each has `releases` (its part of the plan, from public
+numbers alone) and `run`, which spends them and returns a `Scaling`:
+
+- `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
+  each column's rough centre and magnitude, the second its mean and spread around that.
+- `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
+- `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
+  centring, which would fill the zeros.
+
+`LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
+
+Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). The
+pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one.
+For the latter, of unit-norm rows x and z take u = x - z, v = x + z and t = u.v = |x|^2 - |z|^2, so that
+|u|^2 + |v|^2 <= 4 - 2|t|. The products p_i = u_i v_i add up to t and their sizes to at most |u||v|, hence
+|p|^2 <= (|u|^2 |v|^2 + t^2) / 2, and |u|^2 + |p|^2 is at most 4.5 - 3|t| + t^2, largest at t = 0.
+Everything after a release reads released numbers only. Results say when a column was lost in the noise, which is
+public.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.kernels.scaling import magnitude_histograms, standardize
+from tacit.preprocessing import magnitudes
+from tacit.privacy import Budget, Meter, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
+from tacit.problems import clip_rows
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Table = NDArray[np.floating]
+
+_BLOCK = 1 << 14
+_LEAST_SHARE = 0.15
+_NORM_QUANTILE = 0.95
+_NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A released centre and scale for each column; `lost` columns were not found and took a fallback."""
+
+    centre: Floats
+    scale: Floats
+    limit: float
+    lost: int = 0
+
+    @property
+    def low(self) -> Floats:
+        """What smaller values are clipped to."""
+        return self.centre - self.limit * self.scale
+
+    @property
+    def high(self) -> Floats:
+        """What larger values are clipped to."""
+        return self.centre + self.limit * self.scale
+
+    def transform(self, X: Table) -> Floats:
+        """Centred, scaled, clipped."""
+        out = np.empty(X.shape)
+        standardize(X, self.centre, self.scale, self.limit, out)
+        return out
+
+
+@dataclass(frozen=True)
+class MagnitudeScale:
+    """Centre and scale of every column of a dense table, nothing declared."""
+
+    n: int
+    d: int
+    name: str = "scale"
+
+    def share(self, budget: Budget, columns: int) -> float:
+        """The part of mu^2 that finding scales is worth: more where the histograms are noisy.
+
+        700 m / (n mu)^2 keeps the noise of a bin near a twentieth of the rows.
+        """
+        if not budget.is_private:
+            return _LEAST_SHARE
+        return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """Two histograms."""
+        return (
+            Release(f"{self.name}: magnitudes", "gaussian", share=share / 2),
+            Release(f"{self.name}: spread", "gaussian", share=share / 2),
+        )
+
+    def run(self, meter: Meter, X: Table) -> Scaling:
+        """Spend the two releases."""
+        d, widest = self.d, magnitudes.WIDEST
+        zero, wide = np.zeros(d), np.full(d, widest)
+        first, noise = self._histograms(meter, f"{self.name}: magnitudes", X, zero, -wide, wide)
+        kept = [magnitudes.surviving(first[j], noise, d) for j in range(d)]
+        found = np.array([mask.any() for mask in kept])
+        rough, top = zero.copy(), np.zeros(d, dtype=np.int64)
+        for j in np.flatnonzero(found):
+            rough[j], top[j] = magnitudes.rough_centre(first[j], kept[j])
+        low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
+        second, noise2 = self._histograms(meter, f"{self.name}: spread", X, rough, low, high)
+        centre, scale = zero.copy(), np.full(d, _pooled_scale(first, noise))
+        for j in np.flatnonzero(found):
+            keep = magnitudes.surviving(second[j], noise2, d)
+            centre[j], scale[j] = magnitudes.centre_and_scale(second[j], keep, float(rough[j]), int(top[j]))
+        return Scaling(centre, scale, magnitudes.LIMIT, lost=int(d - found.sum()))
+
+    def _histograms(
+        self, meter: Meter, name: str, X: Table, shift: Floats, low: Integers, high: Integers
+    ) -> tuple[Floats, float]:
+        """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
+        counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
+        magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
+        sensitivity = Sensitivity.one_hot(self.d)
+        noise = meter.multiplier(name) * sensitivity.under(meter.adjacency)
+        return GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, counts), noise
+
+
+def _pooled_scale(counts: Floats, noise: float) -> float:
+    """One scale for columns that were not found: the root mean square over all columns' histograms, or 1."""
+    pooled = counts.sum(axis=0)
+    keep = magnitudes.surviving(pooled, noise * math.sqrt(len(counts)), 1)
+    mass = np.where(keep, np.maximum(pooled, 0.0), 0.0)
+    values = magnitudes.bin_values(-magnitudes.WIDEST, magnitudes.WIDEST)
+    square = float(mass @ values**2) / max(float(mass.sum()), 1e-300)
+    return math.sqrt(square) if square > 0.0 else 1.0
+
+
+@dataclass(frozen=True)
+class MomentScale:
+    """Centre and scale of every column of a dense table whose row norms are declared."""
+
+    n: int
+    d: int
+    row_norm: float
+    name: str = "scale"
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """A twentieth: the moments of bounded rows are easy to find."""
+        return 0.05
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """One joint release of first and second moments."""
+        return (Release(f"{self.name}: moments", "gaussian", share=share),)
+
+    def run(self, meter: Meter, X: Table) -> Scaling:
+        """Spend the release; rows are clipped to the declared norm, never trusted."""
+        slack = 1.0 + float_sum_slack(self.n, 1.0)
+        sensitivity = Sensitivity(math.sqrt(2.0) * slack, math.sqrt(4.5) * slack)
+        name = f"{self.name}: moments"
+        error = meter.multiplier(name) * sensitivity.under(meter.adjacency) / self.n
+        sums = np.zeros((2, self.d))
+        for start in range(0, self.n, _BLOCK):
+            rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
+            sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
+        first, second = GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, sums) / self.n
+        # Shrink means by their noise, and variances towards their average by how noisy they are.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = np.where(first == 0.0, 0.0, first * np.maximum(0.0, 1.0 - (error / first) ** 2))
+        weight = 1.0 / (1.0 + (error * self.d) ** 2)
+        variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
+        floor = 0.09 * float(variance.mean())
+        scale = np.sqrt(np.maximum(variance, floor if floor > 0.0 else 1.0 / self.d))
+        return Scaling(self.row_norm * mean, self.row_norm * scale, magnitudes.LIMIT)
+
+
+@dataclass(frozen=True)
+class NormScale:
+    """One scale for all columns of a sparse table: the row norm over sqrt(d), so that rows get norm sqrt(d)."""
+
+    n: int
+    d: int
+    row_norm: float | None = None
+    name: str = "scale"
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """Nothing where the norm is declared; a quantile costs little."""
+        return 0.0 if self.row_norm is not None else 0.05
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """A private selection, unless the norm is declared."""
+        return () if self.row_norm is not None else (Release(f"{self.name}: row norm", "exponential", share=share),)
+
+    def run(self, meter: Meter, norms: Floats) -> float:
+        """The bound on row norms, from the norms of the rows."""
+        if self.row_norm is not None:
+            return self.row_norm
+        name = f"{self.name}: row norm"
+        # Every bound above the longest row scores alike, so lower ones are preferred: as steeply as leaves the whole
+        # preference, over the grid, half of what the scores of the data can say.
+        e0 = 1.0 / max(meter.multiplier(name), 1e-9)
+        steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
+        return Quantile(_NORM_QUANTILE, _NORM_GRID, steepness).release(meter, name, norms)
+
+
+@dataclass(frozen=True)
+class LabelScale:
+    """Centre and scale of a regression's target: declared, or found like a column's."""
+
+    n: int
+    bounds: tuple[float, float] | None = None
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """Two histograms, unless the bounds are declared."""
+        return () if self.bounds is not None else MagnitudeScale(self.n, 1, "label").releases(share)
+
+    def run(self, meter: Meter, y: Floats) -> Scaling:
+        """Spend the releases, if any."""
+        if self.bounds is None:
+            return MagnitudeScale(self.n, 1, "label").run(meter, y[:, None])
+        low, high = self.bounds
+        half = (high - low) / 2
+        return Scaling(np.array([low + half]), np.array([half / magnitudes.LIMIT]), magnitudes.LIMIT)

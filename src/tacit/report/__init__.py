@@ -1,0 +1,1 @@
+"""What people look at: plots and HTML pages, made from released numbers only."""

@@ -1,0 +1,3 @@
+from .support import releases
+
+__all__ = ["releases"]

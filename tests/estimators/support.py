@@ -1,0 +1,61 @@
+"""The estimators under test: a new one is covered by every test of this folder the day it is added here."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import linear_model
+
+import tacit
+from tacit.privacy import Meter
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An estimator, its scikit-learn counterpart, and what its data looks like."""
+
+    make: Any
+    peer: Any
+    classifies: bool
+
+    def __str__(self):
+        return self.make.__name__
+
+    def problem(self, n=600, d=4, seed=0, classes=2):
+        """Columns in different units, and a target that follows them."""
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(n, d))
+        X = Z * np.resize([1.0, 100.0, 0.01], d) + np.resize([0.0, 500.0, 1.0], d)
+        margins = Z @ np.resize([2.0, -1.0, 1.5], d) + 0.3 * rng.normal(size=n)
+        if not self.classifies:
+            return X, 10.0 * margins + 40.0
+        return X, np.digitize(margins, np.quantile(margins, np.arange(1, classes) / classes))
+
+
+LOGISTIC = Kind(tacit.LogisticRegression, linear_model.LogisticRegression, True)
+LINEAR = Kind(tacit.LinearRegression, linear_model.LinearRegression, False)
+RIDGE = Kind(tacit.Ridge, linear_model.Ridge, False)
+KINDS = (LOGISTIC, LINEAR, RIDGE)
+CLASSIFIERS = tuple(kind for kind in KINDS if kind.classifies)
+REGRESSORS = tuple(kind for kind in KINDS if not kind.classifies)
+
+every = pytest.mark.parametrize("kind", KINDS, ids=str)
+classifiers = pytest.mark.parametrize("kind", CLASSIFIERS, ids=str)
+regressors = pytest.mark.parametrize("kind", REGRESSORS, ids=str)
+
+quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small|is not below 1/n):UserWarning")
+
+
+@pytest.fixture
+def releases(monkeypatch):
+    """A list that grows by one name with every release."""
+    made = []
+    grant = Meter.grant
+
+    def counted(meter, name, kind):
+        made.append(name)
+        return grant(meter, name, kind)
+
+    monkeypatch.setattr(Meter, "grant", counted)
+    return made

@@ -1,0 +1,230 @@
+"""Bad input: a clear error before anything is released, or a finite model; never a crash, never the data in a message.
+
+`test_secrets.py` looks for the data in messages in more ways.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from .support import LINEAR, LOGISTIC, RIDGE, classifiers, every, quiet, regressors
+
+pytestmark = quiet
+SENTINEL = 987654.321
+
+
+def with_cell(X, value):
+    X = X.astype(np.result_type(X, type(value)) if not isinstance(value, str | dict | int) else object)
+    X[3, 1] = value
+    return X
+
+
+# What X (or y) becomes, and a part of the message.
+REFUSED_DATA = {
+    "NaN": (lambda X, y: (with_cell(X, math.nan), y), "NaN"),
+    "infinity": (lambda X, y: (with_cell(X, math.inf), y), "infinity"),
+    "NaN in CSR": (lambda X, y: (sparse.csr_array(with_cell(X, math.nan)), y), "NaN"),
+    "beyond float64": (lambda X, y: (with_cell(X, 10**400), y), "too large"),
+    "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    "no columns": (lambda X, y: (X[:, :0], y), "0 feature"),
+    "one row": (lambda X, y: (X[:1], y[:1]), "minimum of 2"),
+    "strings": (lambda X, y: (X.astype(str), y), None),
+    "words": (lambda X, y: (np.full(X.shape, "SECRET"), y), "convert string"),
+    "bytes": (lambda X, y: (np.full(X.shape, b"SECRET"), y), "convert string"),
+    "complex": (lambda X, y: (X + 1j * SENTINEL, y), "Complex"),
+    "complex CSR": (lambda X, y: (sparse.csr_array(X + 1j * SENTINEL), y), "Complex"),
+    "a word among numbers": (lambda X, y: (with_cell(X, "SECRET"), y), "convert string"),
+    "a dict among numbers": (lambda X, y: (with_cell(X, {"SECRET": 1}), y), "must be a string or a real number"),
+    "one dimension": (lambda X, y: (X[:, 0], y), "Reshape your data"),
+    "no dimension": (lambda X, y: (X[0, 0], y), "Reshape your data"),
+    "three dimensions": (lambda X, y: (X[:, :, None], y), "dim 3"),
+    "sparse of one dimension": (lambda X, y: (sparse.coo_array(X[:, 0]), y), "Reshape your data"),
+    "rows of two lengths": (lambda X, y: ([row[: 2 + i % 2].tolist() for i, row in enumerate(X)], y), "inhomogeneous"),
+    "a dict": (lambda X, y: ({"SECRET": X}, y), "number"),
+    "nothing": (lambda _, y: (None, y), "NoneType|2D array|None"),
+    "other lengths": (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+    "no target": (lambda X, _: (X, None), "requires y"),
+    "NaN in y": (lambda X, y: (X, np.where(y == y[3], math.nan, y)), "NaN"),
+    "infinity in y": (lambda X, y: (X, np.where(y == y[3], math.inf, y)), "infinity"),
+    "two targets": (lambda X, y: (X, np.column_stack([y, y])), "1d array|shape"),
+    "complex y": (lambda X, y: (X, y + 1j * SENTINEL), "Complex|complex"),
+    "a dict as y": (lambda X, y: (X, {"SECRET": y}), "1d array"),
+}
+
+
+@every
+@pytest.mark.parametrize("name", REFUSED_DATA)
+def test_bad_data_is_refused_before_anything_is_released(kind, name, releases):
+    change, message = REFUSED_DATA[name]
+    X, y = kind.problem(60)
+    X[0, 0] = SENTINEL
+    if name == "strings":  # numbers written as strings are read, as in scikit-learn
+        model = kind.make().fit(*change(X, y))
+        assert np.all(np.isfinite(model.coef_))
+        return
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        kind.make().fit(*change(X, y))
+    assert releases == []
+    assert "987654" not in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+REFUSED_LABELS = {
+    "one class": ({}, lambda y: np.zeros(len(y)), "one class"),
+    "numbers": ({}, lambda y: y + np.linspace(0, 0.9, len(y)), "Unknown label type"),
+    "several types": ({}, lambda y: np.array([1, "SECRET"], dtype=object)[y], "Unknown label type|not supported"),
+    "a class that is not declared": ({"classes": [0, 5]}, lambda y: y, "`classes` does not name"),
+    "a word that is not declared": ({"classes": ["a", "b"]}, lambda y: np.array(["a", "SECRET"])[y], "not name"),
+    "words for numbers": ({"classes": [0, 1]}, lambda y: np.array(["a", "SECRET"])[y], "does not name"),
+    "numbers for words": ({"classes": ["a", "b"]}, lambda y: y, "does not name"),
+    "mixed types": ({"classes": ["a", "b"]}, lambda y: np.array([1, "SECRET"], dtype=object)[y], "does not name"),
+    "numbers, with classes": ({"classes": [0, 1]}, lambda y: y + 0.5, "does not name"),
+    "one class declared": ({"classes": [1]}, lambda y: y, "at least two classes"),
+    "a number as classes": ({"classes": 2}, lambda y: y, "at least two classes"),
+    "a table of classes": ({"classes": [[0, 1]]}, lambda y: y, "at least two classes"),
+}
+
+
+@classifiers
+@pytest.mark.parametrize("name", REFUSED_LABELS)
+def test_bad_labels_are_refused_before_anything_is_released(kind, name, releases):
+    options, change, message = REFUSED_LABELS[name]
+    X, y = kind.problem(60)
+    with pytest.raises((ValueError, TypeError), match=message) as caught:
+        kind.make(**options).fit(X, change(y))
+    assert releases == []
+    assert "SECRET" not in str(caught.value)
+
+
+@regressors
+@pytest.mark.parametrize("y", [["SECRET"] * 60, np.array(["SECRET"] * 60, dtype=object), np.full(60, "NaT", "M8[D]")])
+def test_targets_that_are_not_numbers_are_refused(kind, y, releases):
+    with pytest.raises(ValueError, match=r"real numbers|could not convert|NaN|contains") as caught:
+        kind.make().fit(kind.problem(60)[0], y)
+    assert releases == []
+    assert "SECRET" not in str(caught.value)
+
+
+REFUSED_PARAMETERS = [
+    *[{"epsilon": v} for v in (0, -1.0, math.nan, -math.inf, "1", None, True, 1e100, 1e300)],
+    *[{"delta": v} for v in (0.0, 1.0, 1, 2.0, -1e-6, math.nan, "small")],
+    {"epsilon": 1e-300, "delta": 1e-300},
+    {"epsilon": 1e-9, "delta": 1e-300},
+    *[{"adjacency": v} for v in ("", "remove", None, 3)],
+    *[{"row_norm": v} for v in (-1.0, 0.0, math.nan, math.inf, "1", 1e-300, 1e300)],
+    *[{"solver": v} for v in ("lbfgs", None, 1)],
+    *[{"fit_intercept": v} for v in ("yes", None, 1)],
+    *[{"random_state": v} for v in (-1, 1.5, "1", np.random.RandomState(0), np.random.default_rng(0))],
+    *[{"verbose": v} for v in (-1, "a", None, 1.5)],
+]
+OWN_PARAMETERS = [
+    *[(LOGISTIC, {"C": v}) for v in (0.0, -1.0, math.nan, "1", None, 1e-320)],
+    *[(RIDGE, {"alpha": v}) for v in (-1.0, math.nan, math.inf, "1", None, 1e300)],
+    *[
+        (kind, {"y_bounds": v})
+        for kind in (LINEAR, RIDGE)
+        for v in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), 3.0, "ab", (0, "1"), (-1e308, 1e308))
+    ],
+]
+
+
+def refuses(kind, options, releases, X, y):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        kind.make(**options).fit(X, y)
+    assert any(name in str(caught.value) for name in options)
+    assert releases == []
+    assert not hasattr(caught.value, "__notes__")
+
+
+@every
+@pytest.mark.parametrize("options", REFUSED_PARAMETERS, ids=str)
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
+    X, y = kind.problem(60)
+    refuses(kind, options, releases, store(X), y)
+
+
+@pytest.mark.parametrize(("kind", "options"), OWN_PARAMETERS, ids=str)
+def test_bad_parameters_of_one_estimator_are_refused_by_name(kind, options, releases):
+    refuses(kind, options, releases, *kind.problem(60))
+
+
+@every
+def test_parameters_are_refused_before_the_data_is_looked_at(kind):
+    with pytest.raises(ValueError, match="epsilon"):
+        kind.make(epsilon=-1.0).fit("SECRET", None)
+
+
+# Strange, and still a fit.
+ACCEPTED = {
+    "a constant column": lambda X: np.where(np.arange(X.shape[1]) == 1, 7.0, X),
+    "a zero column": lambda X: np.where(np.arange(X.shape[1]) == 1, 0.0, X),
+    "only zeros": np.zeros_like,
+    "only one value": lambda X: np.full_like(X, 3.0),
+    "huge": lambda X: np.sign(X) * 1e300,
+    "one huge value": lambda X: with_cell(X, 1e300),
+    "the largest float": lambda X: with_cell(X, np.finfo(float).max),
+    "denormals": lambda X: np.sign(X) * 5e-324,
+    "tiny": lambda X: X * 1e-300,
+    "from tiny to huge": lambda X: X * 10.0 ** np.linspace(-300, 300, X.shape[1]),
+    "two rows": lambda X: X[:2],
+    "more columns than rows": lambda X: np.random.default_rng(0).normal(size=(len(X), len(X) + 5)),
+    "one column": lambda X: X[:, :1],
+    "equal columns": lambda X: np.repeat(X[:, :1], 5, axis=1),
+}
+# Epsilon, intercept and what is declared take turns.
+SETTINGS = (
+    (0.1, True, None),
+    (0.1, False, 1e100),
+    (10.0, False, None),
+    (10.0, True, 1.0),
+    (10.0, True, 1e-100),
+    (math.inf, True, None),
+)
+
+
+@every
+@pytest.mark.parametrize("name", ACCEPTED)
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_strange_data_gives_a_finite_model(kind, name, store):
+    X, y = kind.problem(40)
+    X = ACCEPTED[name](X)
+    y = np.array([0, 1]) if len(X) == 2 else y
+    for epsilon, fit_intercept, norm in SETTINGS:
+        model = kind.make(epsilon=epsilon, fit_intercept=fit_intercept, row_norm=norm).fit(store(X), y)
+        assert np.all(np.isfinite(model.coef_))
+        assert np.all(np.isfinite(model.intercept_))
+        assert not np.any(np.isnan([model.clip_low_, model.clip_high_]))
+        if store is np.asarray:
+            assert np.all(np.isfinite(model.predict(X)))
+
+
+@regressors
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e300])
+@pytest.mark.parametrize("bounds", [None, (-1e100, 1e100), (0.0, 1e-320)])
+def test_strange_targets_give_a_finite_model(kind, scale, bounds):
+    X, y = kind.problem(40)
+    for epsilon in (0.1, math.inf):
+        model = kind.make(epsilon=epsilon, y_bounds=bounds).fit(X, np.sign(y - 40.0) * scale)
+        assert np.all(np.isfinite([*model.coef_, model.intercept_, *model.y_bounds_]))
+
+
+@every
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-6, 1e6, 1e15])
+def test_extreme_budgets_give_a_finite_model(kind, epsilon):
+    X, y = kind.problem(60)
+    for given in (X, sparse.csr_array(X)):
+        assert np.all(np.isfinite(kind.make(epsilon=epsilon).fit(given, y).coef_))
+
+
+@classifiers
+def test_extreme_penalties_give_a_finite_model(kind):
+    X, y = kind.problem(60)
+    for C in (1e-100, 1e-10, 1e300, math.inf):
+        for given, norm in ((X, None), (sparse.csr_array(X), 1e-100), (sparse.csr_array(X), 1e100)):
+            model = kind.make(C=C, row_norm=norm).fit(given, y)
+            assert np.all(np.isfinite(model.coef_))
+            if C == 1e-100:
+                assert np.all(np.abs(model.predict_proba(given) - 0.5) <= 0.5)

@@ -1,0 +1,119 @@
+"""`to_sklearn`: the same predictions from scikit-learn alone."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from .support import KINDS, every, quiet
+
+pytestmark = quiet
+
+MODELS = [
+    (kind, classes, store, fit_intercept)
+    for kind in KINDS
+    for classes in ((2, 4) if kind.classifies else (2,))
+    for store in (np.asarray, sparse.csr_array)
+    for fit_intercept in (True, False)
+]
+every_model = pytest.mark.parametrize(("kind", "classes", "store", "fit_intercept"), MODELS)
+
+
+def fitted(kind, classes=2, store=np.asarray, fit_intercept=True, d=7):
+    X, y = kind.problem(500, d=d, classes=classes)
+    return kind.make(epsilon=5.0, fit_intercept=fit_intercept).fit(store(X), y), store(X)
+
+
+@every_model
+def test_predictions_are_equal_to_the_last_bit(kind, classes, store, fit_intercept):
+    model, X = fitted(kind, classes, store, fit_intercept)
+    exported = model.to_sklearn()
+    assert isinstance(exported, Pipeline)
+    assert isinstance(exported[-1], kind.peer)
+    inputs = [X, X[:1], X * 1e6] + ([] if sparse.issparse(X) else [X.astype(np.float32), X.tolist()])
+    for given in inputs:
+        np.testing.assert_array_equal(exported.predict(given), model.predict(given))
+        if kind.classifies:
+            np.testing.assert_array_equal(exported.decision_function(given), model.decision_function(given))
+            np.testing.assert_allclose(
+                exported.predict_proba(given), model.predict_proba(given), rtol=1e-9, atol=1e-300
+            )
+    if kind.classifies:
+        np.testing.assert_array_equal(exported.classes_, model.classes_)
+
+
+@every
+def test_string_labels_and_column_names_go_along(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y = kind.problem()
+    table = pandas.DataFrame(X, columns=list("abcd"))
+    model = kind.make(epsilon=5.0).fit(table, np.array(["no", "yes"])[y] if kind.classifies else y)
+    exported = model.to_sklearn()
+    np.testing.assert_array_equal(exported.predict(table), model.predict(table))
+    assert exported.feature_names_in_.tolist() == list("abcd")
+    assert exported.n_features_in_ == 4
+
+
+@every
+def test_input_that_does_not_fit_is_refused_with_words(kind):
+    model, X = fitted(kind)
+    exported = model.to_sklearn()
+    with pytest.raises(ValueError, match="7 features"):
+        exported.predict(X[:, :3])
+    with pytest.raises(TypeError, match="dense data is required"):
+        exported.predict(sparse.csr_array(X))
+
+
+def parts(thing, seen=None):
+    """The object and everything it holds."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen:
+        return
+    seen[id(thing)] = thing
+    yield thing
+    held = list(vars(thing).values()) if hasattr(thing, "__dict__") and not isinstance(thing, type) else []
+    if isinstance(thing, dict):
+        held += [*thing.keys(), *thing.values()]
+    elif isinstance(thing, list | tuple | set):
+        held += list(thing)
+    for part in held:
+        yield from parts(part, seen)
+
+
+@every_model
+def test_nothing_in_it_comes_from_tacit(kind, classes, store, fit_intercept):
+    model, _ = fitted(kind, classes, store, fit_intercept)
+    exported = model.to_sklearn()
+    homes = {(type(part).__module__ or "").partition(".")[0] for part in parts(exported)}
+    assert homes <= {"sklearn", "numpy", "builtins"}
+    assert b"tacit" not in pickle.dumps(exported)
+    exported[-1].coef_[:] = 0.0  # a copy: the model keeps its own
+    assert np.all(model.coef_ != 0.0)
+
+
+PREDICT = """
+import pickle, sys
+sys.modules["tacit"] = None   # importing it would raise
+import numpy as np
+with open(sys.argv[1], "rb") as file:
+    for exported, X, expected in pickle.load(file):
+        np.testing.assert_array_equal(exported.predict(X), expected)
+assert not any(name.startswith("tacit.") for name in sys.modules)
+print("done")
+"""
+
+
+def test_it_predicts_in_a_process_without_tacit(tmp_path):
+    triples = []
+    for model in MODELS:
+        private, X = fitted(*model)
+        triples.append((private.to_sklearn(), X, private.predict(X)))
+    path = tmp_path / "models.pickle"
+    path.write_bytes(pickle.dumps(triples))
+    command = [sys.executable, "-W", "error", "-c", PREDICT, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout.strip() == "done", done.stderr

@@ -1,0 +1,351 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+
+from tacit.kernels.gradient import BLOCK
+from tacit.privacy import Budget
+from tacit.problems import LogisticLoss, MultinomialLoss, SquaredLoss
+from tacit.solvers import GradientSolver, Rows
+from tacit.solvers import gradient as module
+from tacit.solvers.gradient import Settings, _Passes
+from tests.preprocessing.support import neighbours, transcript
+
+from .support import LOSSES, rows, solve, task
+
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+either_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+either_table = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+either_adjacency = pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+
+
+@pytest.fixture(params=["full", "diagonal"])
+def form(request, monkeypatch):
+    """The full matrix, or the diagonal form that wide tables get."""
+    if request.param == "diagonal":
+        monkeypatch.setattr(module, "FULL_MATRIX", 5)
+    return request.param
+
+
+# --- without noise it is an ordinary solver ----------------------------------------------------------------
+
+
+def objective(loss, data, weights, ridge):
+    Z = data.Z.toarray() if isinstance(data.Z, csr_array) else data.Z
+    margins = Z @ weights[:, :-1].T + weights[:, -1]
+    if loss == "multinomial":
+        values = MultinomialLoss(len(weights)).value(margins, data.targets.astype(np.int64))
+    else:
+        values = {"squared": SquaredLoss(), "logistic": LogisticLoss()}[loss].value(margins[:, 0], data.targets)
+    return float(values.mean() + ridge / 2 * np.sum(weights[:, :-1] ** 2))
+
+
+def scikit_learn(loss, data, ridge, fit_intercept):
+    Z = data.Z.toarray() if isinstance(data.Z, csr_array) else data.Z
+    n = len(data.targets)
+    if loss != "squared":
+        model = LogisticRegression(C=1.0 / (n * ridge), fit_intercept=fit_intercept, tol=1e-10, max_iter=5000)
+    elif ridge > 0:
+        model = Ridge(alpha=n * ridge, fit_intercept=fit_intercept)
+    else:
+        model = LinearRegression(fit_intercept=fit_intercept)
+    model.fit(Z, data.targets)
+    coef = np.atleast_2d(model.coef_)
+    return np.hstack([coef, np.broadcast_to(np.reshape(model.intercept_, (-1, 1)), (len(coef), 1))])
+
+
+@every_loss
+@either_intercept
+@either_table
+@pytest.mark.usefixtures("form")
+def test_without_noise_it_agrees_with_scikit_learn(loss, fit_intercept, sparse):
+    n, d = 1500, 9
+    data = rows(loss, n, d, sparse, seed=1)
+    weights = solve(task(loss, n, d, sparse, fit_intercept, epsilon=math.inf), data, ridge=0.01)
+    if not fit_intercept:
+        assert not weights[:, -1].any()
+    best = objective(loss, data, scikit_learn(loss, data, 0.01, fit_intercept), 0.01)
+    assert objective(loss, data, weights, 0.01) <= best * (1 + 1e-6)
+
+
+@either_intercept
+@either_table
+@pytest.mark.usefixtures("form")
+def test_without_noise_or_penalty_it_is_least_squares(fit_intercept, sparse):
+    data = rows("squared", 1500, 9, sparse, seed=2)
+    weights = solve(task("squared", 1500, 9, sparse, fit_intercept, epsilon=math.inf), data)
+    best = objective("squared", data, scikit_learn("squared", data, 0.0, fit_intercept), 0.0)
+    assert objective("squared", data, weights, 0.0) <= best * (1 + 1e-6)
+
+
+def test_each_feature_may_have_its_own_penalty():
+    data = rows("squared", 500, 3, seed=3)
+    problem = task("squared", 500, 3, epsilon=math.inf)
+    solver = GradientSolver()
+    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(None) as meter:
+        weights = solver.run(problem, data, np.array([1e6, 0.0, 0.0]), meter)
+    assert abs(weights[0, 0]) < 1e-5 < 1e-2 < abs(weights[0, 1])
+
+
+def test_a_constant_column_does_not_raise():
+    data = rows("squared", 200, 3, seed=4)
+    Z = data.Z.copy()
+    Z[:, 1] = 0.0
+    weights = solve(task("squared", 200, 3, epsilon=math.inf), Rows(Z, data.targets))
+    assert np.all(np.isfinite(weights))
+
+
+@every_loss
+def test_generous_budgets_come_close(loss):
+    n, d = 4000, 6
+    data = rows(loss, n, d, seed=5)
+    weights = solve(task(loss, n, d, epsilon=8.0), data, ridge=1e-3)
+    best = objective(loss, data, scikit_learn(loss, data, 1e-3, True), 1e-3)
+    nothing = objective(loss, data, np.zeros_like(weights), 1e-3)
+    assert objective(loss, data, weights, 1e-3) <= best + 0.1 * (nothing - best)
+
+
+# --- the rules ---------------------------------------------------------------------------------------------
+
+
+def settings(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
+    """Settings for a given noise level nu = (d + 1) / (n mu), or for epsilon = infinity."""
+    problem = task(loss, n, d, fit_intercept=fit_intercept)
+    budget = Budget(math.inf, 1e-6) if nu is None else Budget.from_mu((d + 1) / (n * nu), 1e-6)
+    return Settings.of(type(problem)(n, d, loss, problem.outputs, False, fit_intercept, budget))
+
+
+@pytest.mark.parametrize(
+    ("nu", "kappa", "kappa_squared"),
+    [
+        (0.4, 0.5, 0.7),
+        (0.05, 0.5, 0.7),
+        (0.05 / 16 * 6, 0.5 * (16 / 6) ** 0.25, 0.7 * (16 / 6) ** 0.25),
+        (0.05 / 16, 1.0, 1.0),
+        (0.002, 1.0, 1.0),
+    ],
+)
+@pytest.mark.parametrize("d", [5, 100])
+@either_intercept
+def test_the_usual_settings(nu, kappa, kappa_squared, d, fit_intercept):
+    width = math.sqrt(d + fit_intercept)
+    for loss, expected in (("logistic", kappa), ("multinomial", kappa), ("squared", kappa_squared)):
+        found = settings(loss, 10_000, d, nu, fit_intercept)
+        assert found.steps == 30
+        assert found.momentum == 0.0
+        assert found.clip == pytest.approx(min(1.0, expected) * width, rel=1e-6)
+        assert found.radius == pytest.approx(width)
+
+
+def test_settings_grow_as_the_noise_vanishes():
+    levels = [1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6]
+    found = [settings(nu=nu) for nu in levels] + [settings()]
+    for name in ("steps", "clip", "radius", "momentum"):
+        values = [getattr(s, name) for s in found]
+        assert values == sorted(values)
+    assert found[4].steps == round(30 * math.sqrt(10))
+    assert found[-1].steps == 1200
+    assert found[-1].clip >= 1e6
+    assert found[-1].radius == pytest.approx(3.0 * math.sqrt(21))
+    assert all(0.0 <= s.momentum < 1.0 for s in found)
+
+
+def test_settings_grow_with_the_rows():
+    found = [settings(n=n, nu=21 / (n * 0.2)) for n in (100, 10_000, 1_000_000, 100_000_000)]
+    assert [s.steps for s in found] == sorted(s.steps for s in found)
+    assert found[0].steps == 30 < found[-1].steps
+
+
+def test_the_plan_is_fixed_by_public_numbers(form):
+    problem = task("logistic", 100, 8)
+    plan = GradientSolver().plan(problem, 0.8)
+    shares = {r.name: r.share for r in plan.releases}
+    counts = {r.name: r.count for r in plan.releases}
+    assert sum(shares.values()) == pytest.approx(0.8)
+    assert shares["gradients"] == pytest.approx(0.85 * 0.8)
+    assert counts["gradients"] == 30
+    assert ("largest curvature" in counts) == (form == "diagonal")
+    assert {r.kind for r in plan.releases} == {"gaussian"}
+
+
+def test_the_noise_sets_a_least_penalty():
+    """0.2 C sqrt(d') / (n mu_g), so a budget near zero leaves weights near zero."""
+    data = rows("logistic", 200, 4, seed=6)
+    weights = solve(task("logistic", 200, 4, epsilon=0.01), data)
+    assert np.linalg.norm(weights[:, :-1]) < 3.0
+
+
+# --- plan and run ------------------------------------------------------------------------------------------
+
+
+@every_loss
+@either_intercept
+@either_table
+@either_adjacency
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_a_run_makes_the_releases_of_its_plan(form, loss, fit_intercept, sparse, adjacency, epsilon):
+    problem = task(loss, 60, 7, sparse, fit_intercept, epsilon, adjacency)
+    with transcript() as steps:
+        weights = solve(problem, rows(loss, 60, 7, sparse))
+    planned = GradientSolver().plan(problem, 1.0).releases
+    assert [step.name for step in steps] == [r.name for r in planned for _ in range(r.count)]
+    assert weights.shape == (problem.outputs, 8)
+    assert np.all(np.isfinite(weights))
+    if not fit_intercept:
+        assert not weights[:, -1].any()
+    assert form == ("full" if len(planned) == 2 else "diagonal")
+
+
+def test_a_seed_repeats_a_run():
+    problem, data = task("logistic", 50, 4), rows("logistic", 50, 4)
+    np.testing.assert_array_equal(solve(problem, data, seed=1), solve(problem, data, seed=1))
+    assert not np.array_equal(solve(problem, data, seed=1), solve(problem, data, seed=2))
+
+
+# --- one row moves a release by no more than its stated sensitivity ----------------------------------------
+
+
+def dense_table(data):
+    return data.Z.toarray() if isinstance(data.Z, csr_array) else data.Z
+
+
+def with_row(data, place, row, target):
+    """The same table with one row and its target replaced."""
+    Z, targets = dense_table(data).copy(), data.targets.copy()
+    Z[place], targets[place] = row, target
+    return Rows(csr_array(Z) if isinstance(data.Z, csr_array) else Z, targets)
+
+
+def pairs_of_rows(loss, d, seed):
+    """Pairs of rows and targets: opposite, orthogonal, empty, much longer than any clip, and random."""
+    rng = np.random.default_rng(seed)
+    first, second, random = np.eye(d)[0], np.eye(d)[1], rng.normal(size=(4, d))
+    low, high = {"squared": (-3.0, 3.0), "logistic": (-1.0, 1.0), "multinomial": (0.0, 2.0)}[loss]
+    yield (1e4 * first, low), (1e4 * second, high)
+    yield (1e4 * random[0], low), (1e4 * random[0], high)
+    yield (1e4 * random[1], low), (-1e4 * random[1], low)
+    yield (np.zeros(d), low), (3.0 * random[2], high)
+    yield (np.full(d, 3.0), high), (np.full(d, -3.0), high)
+    yield (random[3], low), (random[2], high)
+    yield (np.full(d, 1e-200), low), (np.full(d, 1e100), high)
+
+
+# A budget with noise as usual, and one where the clip and the radius have grown.
+BUDGETS = {"usual": 1.0, "calm": 1e6}
+
+
+@every_loss
+@either_intercept
+@either_table
+@pytest.mark.parametrize("epsilon", BUDGETS.values(), ids=BUDGETS)
+def test_replacing_a_row_moves_each_release_within_its_sensitivity(form, loss, fit_intercept, sparse, epsilon):
+    n, d = 15, 6
+    problem = task(loss, n, d, sparse, fit_intercept, epsilon, "replace-one")
+    data = rows(loss, n, d, sparse, seed=7)
+    closest = {}
+    for trial, (one, other) in enumerate(pairs_of_rows(loss, d, seed=8)):
+        tables = (with_row(data, trial, *one), with_row(data, trial, *other))
+        for a, b in neighbours(lambda table: solve(problem, table, seed=9), *tables):
+            assert a.distance(b) <= a.sensitivity
+            closest[a.name] = max(closest.get(a.name, 0.0), a.distance(b) / a.sensitivity)
+    assert closest["gradients"] > 0.999
+    assert closest["second moments"] > 0.99
+    if form == "diagonal":  # the public direction v is not the worst one for a given pair
+        assert closest["largest curvature"] > 0.2
+
+
+@every_loss
+@either_intercept
+@either_table
+@pytest.mark.usefixtures("form")
+def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_intercept, sparse):
+    """In a table of one row, what is released is that row's contribution."""
+    d = 6
+    problem = task(loss, 1, d, sparse, fit_intercept, epsilon=3.0)
+    largest = {}
+    for pair in pairs_of_rows(loss, d, seed=10):
+        for row, target in pair:
+            Z = np.atleast_2d(row)
+            data = Rows(csr_array(Z) if sparse else Z, np.array([target]))
+            with transcript() as steps:
+                solve(problem, data)
+            for step in steps:
+                assert np.linalg.norm(step.value) <= step.sensitivity
+                largest[step.name] = max(largest.get(step.name, 0.0), np.linalg.norm(step.value) / step.sensitivity)
+    assert largest["gradients"] > 0.999
+    assert largest["second moments"] > 0.99
+
+
+@either_adjacency
+def test_the_first_step_is_noised_by_its_multiplier(adjacency):
+    """Same seed, other adjacency: the same normals, scaled by the ratio of the sensitivities."""
+    data = rows("logistic", 40, 5)
+    noise = {}
+    for relation in ("add-remove", adjacency):
+        with transcript() as steps:
+            solve(task("logistic", 40, 5, adjacency=relation), data)
+        noise[relation] = steps[0].released - steps[0].value, steps[0].sensitivity
+    (base, unit), (other, size) = noise["add-remove"], noise[adjacency]
+    assert size / unit == pytest.approx(1.0 if adjacency == "add-remove" else math.sqrt(2.0))
+    np.testing.assert_allclose(other, base * size / unit, rtol=1e-5, atol=1e-6)
+
+
+# --- one row never touches another -------------------------------------------------------------------------
+
+
+@either_intercept
+@either_table
+@pytest.mark.parametrize("d", [7, 130])
+def test_what_a_row_contributes_does_not_depend_on_the_rows_beside_it(d, fit_intercept, sparse):
+    """A row among empty ones, and the same row alone: the same bits, whatever BLAS does with the shapes."""
+    n = 40
+    table = dense_table(rows("squared", n, d, sparse, seed=11))
+    rng = np.random.default_rng(12)
+    v = rng.normal(size=d + 1)
+    v /= np.linalg.norm(v)
+    diagonal, radius = 0.5 + rng.random(d + 1), 0.8 * math.sqrt(d)
+
+    def passes(Z):
+        Z = csr_array(Z) if sparse else np.ascontiguousarray(Z)
+        n_rows = Z.shape[0]
+        return _Passes(task("squared", n_rows, d, sparse, fit_intercept), Rows(Z, np.zeros(n_rows)))
+
+    for i in range(0, n, 3):
+        Z = np.zeros((n, d))
+        Z[i] = table[i]
+        among, alone = passes(Z), passes(table[i : i + 1])
+        for call in (
+            lambda p: p.second_moments(radius)[:d, :d],
+            lambda p: p.squares(radius)[:d],
+            lambda p: p.curvature_times(v, diagonal, radius)[:d],
+        ):
+            np.testing.assert_array_equal(call(among), call(alone))
+
+
+@either_intercept
+@either_table
+def test_passes_are_the_textbook_sums(fit_intercept, sparse):
+    n, d = BLOCK + 200, 5
+    data = rows("squared", n, d, sparse, seed=13)
+    bias = 1.0 if fit_intercept else 0.0
+    wide = np.hstack([dense_table(data), np.full((n, 1), bias)])
+    radius = float(np.median(np.linalg.norm(wide, axis=1)))  # half of the rows are longer
+    clipped = wide * np.minimum(1.0, radius / np.maximum(np.linalg.norm(wide, axis=1), 1e-9))[:, None]
+    passes = _Passes(task("squared", n, d, sparse, fit_intercept), data)
+    np.testing.assert_allclose(passes.second_moments(radius), clipped.T @ clipped, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(passes.squares(radius), (clipped**2).sum(axis=0), rtol=1e-8, atol=1e-8)
+    rng = np.random.default_rng(14)
+    v, diagonal = rng.normal(size=d + 1), 0.5 + rng.random(d + 1)
+    scaled = wide / np.sqrt(diagonal)
+    scaled *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(scaled, axis=1), 1e-9))[:, None]
+    expected = scaled.T @ (scaled @ v)
+    np.testing.assert_allclose(passes.curvature_times(v, diagonal, radius), expected, rtol=1e-8, atol=1e-8)
+
+
+def test_long_finite_rows_do_not_overflow_the_second_moments():
+    Z = np.ones((5, 3))
+    Z[2] = 1e300
+    moments = _Passes(task("squared", 5, 3), Rows(Z, np.zeros(5))).second_moments(2.0)
+    np.testing.assert_allclose(moments, np.full((4, 4), 4.0), rtol=1e-8)

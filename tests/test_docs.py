@@ -1,0 +1,123 @@
+"""The documentation is complete, true, and runs."""
+
+import inspect
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn import linear_model
+
+import tacit
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(block, id=f"{page.name}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+]
+MIGRATION = (ROOT / "docs" / "scikit-learn.md").read_text()
+NAMES = ("LogisticRegression", "LinearRegression", "Ridge")
+PARTS = ("Parameters", "Attributes", "Methods")
+
+named = pytest.mark.parametrize("name", NAMES)
+of_1_9 = pytest.mark.skipif(
+    not sklearn.__version__.startswith("1.9."), reason="the tables are those of scikit-learn 1.9"
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_examples_run(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    with warnings.catch_warnings():
+        # An example may be too small for its budget, and says so; everything else is an error.
+        warnings.filterwarnings("ignore", message=".*budget is too small", category=UserWarning)
+        exec(compile(block, "example", "exec"), {"__name__": "example"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def rows(section, part):
+    """The rows of a table: {name: (second column, third column)}."""
+    chapter = re.search(rf"^## {section}$(.*?)(?=^## |\Z)", MIGRATION, re.DOTALL | re.MULTILINE).group(1)
+    table = re.search(rf"^### {part}$(.*?)(?=^### |\Z)", chapter, re.DOTALL | re.MULTILINE).group(1)
+    found = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ?([^|]*) ?\|$", table, re.MULTILINE)
+    assert len(found) == len({name for name, _, _ in found}) == table.count("\n| `")
+    return {name: (second.strip(), third.strip()) for name, second, third in found}
+
+
+def public_methods(estimator):
+    return {name for name in dir(estimator) if not name.startswith("_") and callable(getattr(estimator, name))}
+
+
+def fitted(estimator):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pandas.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
+    return estimator.fit(X, (X["a"] > 0).astype(int))
+
+
+def has(name, part):
+    """What Tacit's estimator has of this kind."""
+    estimator = getattr(tacit, name)
+    if part == "Parameters":
+        return set(inspect.signature(estimator).parameters)
+    if part == "Methods":
+        return public_methods(estimator)
+    return {attribute for attribute in vars(fitted(estimator(epsilon=10.0))) if attribute.endswith("_")}
+
+
+@of_1_9
+@named
+def test_every_parameter_of_the_counterpart_is_listed(name):
+    assert set(rows(name, "Parameters")) == set(inspect.signature(getattr(linear_model, name)).parameters)
+
+
+@of_1_9
+@named
+def test_every_method_of_the_counterpart_is_listed(name):
+    assert set(rows(name, "Methods")) == public_methods(getattr(linear_model, name))
+
+
+@of_1_9
+@named
+def test_every_attribute_of_the_counterpart_is_listed(name):
+    text = inspect.getdoc(getattr(linear_model, name))
+    text = text[text.index("Attributes\n-") : text.index("See Also\n-")]
+    assert set(rows(name, "Attributes")) == set(re.findall(r"^(\w+_) :", text, re.MULTILINE))
+    attributes = vars(fitted(getattr(linear_model, name)()))
+    assert {key for key in attributes if re.fullmatch(r"[a-z]\w*_", key)} <= set(rows(name, "Attributes"))
+
+
+@named
+@pytest.mark.parametrize("part", PARTS)
+def test_what_the_tables_say_is_so(name, part):
+    ours = has(name, part)
+    for key, (status, note) in rows(name, part).items():
+        assert status in {"supported", "different", "refused"}, key
+        assert (status != "refused") == (key in ours), key
+        assert note or status == "supported", f"{key} needs a reason"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_only_tacit_has_is_listed(part):
+    listed = rows("Only in Tacit", part)
+    for name in NAMES:
+        extra = has(name, part) - set(rows(name, part))
+        assert extra == {key for key, (of, _) in listed.items() if of == "all" or name in of.split(", ")}
+
+
+@named
+def test_refused_parameters_raise(name):
+    for key, (status, _) in rows(name, "Parameters").items():
+        if status == "refused":
+            with pytest.raises(TypeError, match=key):
+                getattr(tacit, name)(**{key: None})
