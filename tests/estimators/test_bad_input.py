@@ -139,7 +139,13 @@ def refuses(kind, options, releases, X, y):
 
 
 @every
-@pytest.mark.parametrize("options", REFUSED_PARAMETERS, ids=str)
+@pytest.mark.parametrize(
+    "options",
+    REFUSED_PARAMETERS,
+    ids=lambda options: ", ".join(
+        f"{k}={type(v).__name__}" if "random" in k else f"{k}={v}" for k, v in options.items()
+    ),
+)
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
 def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
     X, y = kind.problem(60)

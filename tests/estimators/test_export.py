@@ -25,7 +25,7 @@ every_model = pytest.mark.parametrize(("kind", "classes", "store", "fit_intercep
 
 def fitted(kind, classes=2, store=np.asarray, fit_intercept=True, d=7):
     X, y = kind.problem(500, d=d, classes=classes)
-    return kind.make(epsilon=5.0, fit_intercept=fit_intercept).fit(store(X), y), store(X)
+    return kind.make(epsilon=5.0, fit_intercept=fit_intercept, random_state=0).fit(store(X), y), store(X)
 
 
 @every_model
@@ -51,7 +51,7 @@ def test_string_labels_and_column_names_go_along(kind):
     pandas = pytest.importorskip("pandas")
     X, y = kind.problem()
     table = pandas.DataFrame(X, columns=list("abcd"))
-    model = kind.make(epsilon=5.0).fit(table, np.array(["no", "yes"])[y] if kind.classifies else y)
+    model = kind.make(epsilon=5.0, random_state=0).fit(table, np.array(["no", "yes"])[y] if kind.classifies else y)
     exported = model.to_sklearn()
     np.testing.assert_array_equal(exported.predict(table), model.predict(table))
     assert exported.feature_names_in_.tolist() == list("abcd")

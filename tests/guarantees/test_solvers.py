@@ -38,6 +38,7 @@ from .conftest import half_the_noise, mu_between, transcript, two_worlds
 
 N, D, CLASSES = 24, 3, 3
 CONFIDENCE = 0.999
+ROUNDING = 1 + 1e-12  # of a distance that a test computes
 pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small):UserWarning")
 
 
@@ -112,10 +113,10 @@ def sample(case, n=N, d=D, seed=0):
 
 # Row 0 of one world and of the other, and whether its targets differ too.
 PAIRS = {
+    "nothing": ([0.0, 0.0, 0.0], [5.0, 50.0, -2.0], False),
+    "huge": ([1e300, -1e300, 1e300], [-1e300, 1e300, 1e300], True),
     "one feature": ([40.0, 0.0, 0.0], [-40.0, 0.0, 0.0], True),
     "all features": ([3.0, 30.0, 1.0], [-3.0, -30.0, -1.0], False),
-    "huge": ([1e300, -1e300, 1e300], [-1e300, 1e300, 1e300], True),
-    "nothing": ([0.0, 0.0, 0.0], [5.0, 50.0, -2.0], False),
     "label": ([2.0, 20.0, 0.5], [2.0, 20.0, 0.5], True),
 }
 
@@ -137,11 +138,25 @@ def fresh_fits(case, **options):
     return lambda data: private_fit(case.request(seed=next(seeds), **options), *data)
 
 
-def statistics(fit):
+def told(fit):
     """All that a fit tells, as one vector."""
     clip = [] if np.all(np.isinf(fit.clip_low)) else [fit.clip_low, fit.clip_high]
     bounds = [] if fit.y_bounds is None else [fit.y_bounds]
     return np.concatenate([fit.coef.ravel(), fit.intercept, *clip, *bounds])
+
+
+def standardised(fit):
+    """The same, as weights on the bounded data and logarithms of scales, which a linear audit sees better."""
+    coef, intercept, scales = fit.coef, fit.intercept, []
+    if np.all(np.isfinite(fit.clip_low)):
+        centre, scale = (fit.clip_low + fit.clip_high) / 2, (fit.clip_high - fit.clip_low) / 6
+        coef, intercept, scales = coef * scale, intercept + coef @ centre, [np.log(scale), centre / scale]
+    if fit.y_bounds is not None:
+        low, high = fit.y_bounds
+        unit = (high - low) / 6
+        coef, intercept = coef / unit, (intercept - (low + high) / 2) / unit
+        scales += [[math.log(unit), low / unit]]
+    return np.concatenate([coef.ravel(), intercept, *scales])
 
 
 # --- a plan is a promise ---------------------------------------------------------------------------------------------
@@ -177,7 +192,7 @@ def test_a_plan_does_not_depend_on_the_data(case):
     fits = [private_fit(request, case.store(X), t) for X, t in (sample(case), sample(case, seed=7))]
     fits.append(private_fit(request, case.store(np.zeros((N, D))), np.full(N, case.far_targets[1])))
     assert len({fit.guarantee.event for fit in fits}) == 1
-    assert all(np.all(np.isfinite(statistics(fit))) for fit in fits)
+    assert all(np.all(np.isfinite(told(fit))) for fit in fits)
 
 
 @lru_cache  # several cases plan the same event
@@ -212,8 +227,23 @@ def test_one_row_moves_no_release_too_far(case, name):
     mu = claimed_mu(fit(worlds[0]).guarantee)
     for one, other in (worlds, worlds[::-1], worlds):
         pairs = two_worlds(fit, one, other)
-        assert max(step.moved(world) for step, world in pairs) <= group
-        assert mu_between(pairs) <= group * mu
+        assert max(step.moved(world) for step, world in pairs) <= group * ROUNDING
+        assert mu_between(pairs) <= group * mu * ROUNDING
+
+
+@every_case
+def test_no_random_row_moves_a_release_too_far(case):
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        fit = fresh_fits(case, epsilon=10 ** rng.uniform(-1, 3), fit_intercept=rng.random() < 0.7)
+        worlds = []
+        for _ in range(2):
+            X, targets = sample(case)
+            X[0] = rng.normal(size=D) * 10 ** rng.uniform(-3, 3, size=D)
+            targets[0] = rng.choice(case.far_targets)
+            worlds.append((case.store(X), targets))
+        group = 1 if case.adjacency == "replace-one" else 2
+        assert all(step.moved(world) <= group * ROUNDING for step, world in two_worlds(fit, *worlds))
 
 
 def wrong_noise(steps):
@@ -288,7 +318,7 @@ def test_the_worst_row_takes_nearly_all_of_mu_and_not_more(case):
     found = [mu_between(two_worlds(run, *worlds)) for worlds in ((rows, other), (other, rows)) for _ in range(5)]
     # Replace-one: opposite rows have the same second moments, so these 15% of mu^2 tell nothing.
     assert 0.8 * mu <= min(found)
-    assert max(found) <= mu
+    assert max(found) <= mu * ROUNDING
 
 
 @basic
@@ -314,7 +344,7 @@ def contradiction(outputs, guarantee, group):
 def audit_of_fits(case, name, trials):
     fit = fresh_fits(case)
     worlds = pair_of_tables(case, name)
-    outputs = audit.run(lambda data: statistics(fit(data)), *worlds, trials)
+    outputs = audit.run(lambda data: standardised(fit(data)), *worlds, trials)
     return contradiction(outputs, fit(worlds[0]).guarantee, 1 if case.adjacency == "replace-one" else 2)
 
 
@@ -349,9 +379,9 @@ def test_half_the_noise_is_caught(case):
     run, mu = solver_runs(case)
     rows, other = worst_rows(case)
     with half_the_noise():
-        outputs = audit.run(evidence(run, rows, other), rows, other, 400)
+        outputs = audit.run(evidence(run, rows, other), rows, other, 300)
         assert mu_between(two_worlds(run, rows, other)) > 1.5 * mu
-    assert audit.mu_lower_bound(outputs, confidence=CONFIDENCE) > mu
+    assert audit.mu_lower_bound(outputs, confidence=0.99) > mu
 
 
 def test_half_the_noise_is_caught_by_its_outputs_alone():
@@ -407,7 +437,7 @@ def test_an_exact_mean_in_place_of_the_intercept_is_caught(case):
 
     def leaky(data):
         released = fit(data)
-        return statistics(replace(released, intercept=np.full_like(released.intercept, data[1].mean())))
+        return told(replace(released, intercept=np.full_like(released.intercept, data[1].mean())))
 
     worlds = pair_of_tables(case, "label")
     outputs = audit.run(leaky, *worlds, 200)
@@ -466,13 +496,13 @@ def objective(case, Z, targets, coef, intercept, ridge):
     return float(loss.mean() + ridge / 2 * np.sum(coef**2))
 
 
-@pytest.mark.parametrize("epsilon", [1e6, math.inf])
+@pytest.mark.parametrize("epsilon", [1e8, math.inf])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("case", [c for c in CASES if c.adjacency == "add-remove" or c.declared], ids=str)
 def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
     n, ridge = 300, 0.01
     X, targets = sample(case, n)
-    request = case.request(epsilon, n=n, ridge=ridge, fit_intercept=fit_intercept)
+    request = case.request(epsilon, n=n, ridge=ridge, fit_intercept=fit_intercept, seed=0)
     with transcript() as steps:
         fit = private_fit(request, case.store(X), targets)
     if case.sparse:  # rows clipped to the norm, in the user's units
@@ -499,9 +529,7 @@ def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercep
 @every_case
 def test_a_seed_repeats_the_noise_and_nothing_else_does(case):
     data = pair_of_tables(case, "label")[0]
-    first, again, other, *fresh = (
-        statistics(private_fit(case.request(seed=seed), *data)) for seed in (3, 3, 4, None, None)
-    )
+    first, again, other, *fresh = (told(private_fit(case.request(seed=seed), *data)) for seed in (3, 3, 4, None, None))
     np.testing.assert_array_equal(first, again)
     assert np.all(first[: D + 1] != other[: D + 1])
     assert np.all(fresh[0][: D + 1] != fresh[1][: D + 1])
@@ -519,14 +547,14 @@ def test_a_fit_leaves_its_input_as_it_was(case):
 def test_the_warnings_of_a_fit_are_a_function_of_what_it_released():
     # Two worlds with the same transcript warn alike, to the letter.
     for case in CASES:
-        told = []
+        heard = []
         one, other = pair_of_tables(case, "one feature")
         with warnings.catch_warnings(record=True) as caught, transcript() as steps:
             warnings.simplefilter("always")
             private_fit(case.request(0.5), *one)
-        told.append([str(w.message) for w in caught])
+        heard.append([str(w.message) for w in caught])
         with warnings.catch_warnings(record=True) as caught, transcript(steps):
             warnings.simplefilter("always")
             private_fit(case.request(0.5), *other)
-        told.append([str(w.message) for w in caught])
-        assert told[0] == told[1]
+        heard.append([str(w.message) for w in caught])
+        assert heard[0] == heard[1]

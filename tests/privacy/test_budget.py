@@ -128,3 +128,10 @@ def test_from_mu_is_the_smallest_budget():
     budget = Budget.from_mu(0.7, 1e-6)
     assert gdp.delta_from_mu(0.7, budget.epsilon) <= 1e-6
     assert gdp.delta_from_mu(0.7, budget.epsilon * (1 - 1e-9)) > 1e-6
+
+
+def test_the_default_delta_follows_the_number_of_rows():
+    assert Budget.for_rows(48_842, 1.0) == Budget(1.0, 48_842**-1.5)
+    assert Budget.for_rows(100, 2.0, 1e-5, "replace-one") == Budget(2.0, 1e-5, "replace-one")
+    with pytest.warns(UserWarning, match=r"delta=0\.01 is not below 1/n = 0\.01"):
+        assert Budget.for_rows(100, 1.0, 0.01).delta == 0.01

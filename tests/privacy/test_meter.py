@@ -147,9 +147,18 @@ def test_samples_use_the_planned_coin():
 
 def test_samples_are_independent():
     meter = open_meter(SAMPLED, seed=2)
-    first, second = (set(meter.sample("steps", 10_000)) for _ in range(2))
+    first = set(meter.sample("steps", 10_000))
+    meter.skip("steps")
+    second = set(meter.sample("steps", 10_000))
     # Both coins: 625 of 10,000 rows, standard deviation 24; beyond 5.5 of them once in 3e7 seeds.
     assert abs(len(first & second) - 625) < 5.5 * 24.3
+
+
+def test_a_second_sample_to_choose_from_is_refused():
+    meter = open_meter(SAMPLED)
+    meter.sample("steps", 10)
+    with pytest.raises(PlanViolationError, match="has its sample"):
+        meter.sample("steps", 10)
 
 
 def test_the_context_finishes_on_success():

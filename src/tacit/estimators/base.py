@@ -1,6 +1,5 @@
 """What all linear estimators share: common parameters, validation, the clip at prediction, export."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.driver import Fit, Request, private_fit
-from tacit.estimators.validation import declared_size, validated
+from tacit.preprocessing.validation import declared_size, validated
 from tacit.privacy import Budget, checks
 from tacit.solvers import SOLVERS, Task, choose
 from tacit.solvers.task import LossName
@@ -54,15 +53,6 @@ class PrivateLinearModel(BaseEstimator):
 
             whole_seed(self.random_state)
 
-    def _budget(self, n: int) -> Budget:
-        delta = n**-1.5 if self.delta is None else self.delta
-        if delta >= 1.0 / n:
-            warnings.warn(
-                f"delta={delta:g} is not below 1/n = {1.0 / n:g}: it would allow publishing one row outright",
-                stacklevel=4,
-            )
-        return Budget(self.epsilon, delta, self.adjacency)
-
     def _fit(
         self,
         X: NDArray[np.floating] | csr_array,
@@ -75,7 +65,8 @@ class PrivateLinearModel(BaseEstimator):
     ) -> Fit:
         """Run the driver and keep what it released."""
         n, d = X.shape
-        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), self._budget(n))
+        budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
+        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), budget)
         solver = choose(self.solver, task)
         row_norm = None if self.row_norm is None else float(self.row_norm)
         request = Request(task, solver, ridge, row_norm, y_bounds, self.random_state, int(self.verbose))

@@ -75,12 +75,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
     task = request.task
     bounding = _Bounding.of(request)
     calibrated = _calibrated(lambda: bounding.plan(request), task)
-    source = NoiseSource(request.random_state)
-    if source.seeded:
-        warnings.warn(
-            "random_state is set: whoever knows it can subtract the noise; leave it None for data about real people",
-            stacklevel=4,
-        )
+    source = NoiseSource.for_fit(request.random_state, stacklevel=5)
     with calibrated.meter(source, _progress if request.verbose else None) as meter:
         rows, scaling, label, y_bounds = bounding.run(meter, X, targets)
         # The penalty is on the bounded data as the solver sees it: standardised if dense, in the user's units if

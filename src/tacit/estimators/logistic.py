@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.validation import inverse_strength
+from tacit.preprocessing.validation import inverse_strength
 from tacit.problems import LogisticLoss, MultinomialLoss
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.pipeline import Pipeline
 
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.validation import penalty_strength, target_bounds
+from tacit.preprocessing.validation import penalty_strength, target_bounds
 
 Floats = NDArray[np.float64]
 

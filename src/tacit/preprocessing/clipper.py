@@ -3,8 +3,9 @@
 from typing import Any
 
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from tacit.preprocessing.validation import validated
 from tacit.privacy import checks
 from tacit.problems import clip_rows
 
@@ -38,13 +39,13 @@ class RowClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "RowClipper":  # noqa: ARG002
         """Check the input; nothing is learned."""
         checks.positive("norm", self.norm)
-        validate_data(self, X, accept_sparse="csr", dtype="numeric")
+        validated(self, X, accept_sparse="csr", dtype="numeric")
         return self
 
     def transform(self, X: Any) -> Any:
         """Rows of norm at most `norm`."""
         check_is_fitted(self, "n_features_in_")
-        return clip_rows(validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=False), self.norm)
+        return clip_rows(validated(self, X, accept_sparse="csr", dtype="numeric", reset=False), self.norm)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.preprocessing.scales import MagnitudeScale, MomentScale, Scaling
-from tacit.privacy import Budget, Guarantee, NoiseSource, Plan, checks
+from tacit.preprocessing.validation import declared_size, validated
+from tacit.privacy import Budget, Guarantee, NoiseSource, Plan
 
 
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -76,8 +77,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
-        norm = None if self.row_norm is None else checks.positive("row_norm", self.row_norm)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        norm = None if self.row_norm is None else declared_size("row_norm", self.row_norm)
+        X = validated(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         n, d = X.shape
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency)  # type: ignore[arg-type]
         scale = MagnitudeScale(n, d) if norm is None else MomentScale(n, d, norm)
@@ -101,7 +102,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Clipped, centred and scaled columns, between -3 and 3."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validated(self, X, dtype=[np.float64, np.float32], reset=False)
         return Scaling(self.mean_, self.scale_, LIMIT).transform(X)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:

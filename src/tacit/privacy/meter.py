@@ -96,6 +96,8 @@ class Meter:
     def sample(self, name: str, n: int) -> NDArray[np.int64]:
         """The rows that take part in the next release of this name, by the coin the plan fixed."""
         release = self._planned(name)
+        if name in self._sampled:
+            raise PlanViolationError(f"release {name!r} has its sample; a second one to choose from is not planned")
         self._sampled.add(name)
         return samplers.poisson_sample(self._source, n, release.sampling)
 
