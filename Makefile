@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 DATA ?= ../shared/data
 
-.PHONY: help venv demo test test-all lint types layers unit bench clean
+.PHONY: help venv demo test test-all lint types layers unit bench docs clean
 
 help:
 	@echo "make demo      set up, then run the main job"
 	@echo "make test      set up, lint, type-check and run the tests"
 	@echo "make test-all  the same with the long statistical tests"
 	@echo "make bench     measure speed, memory and scores, and rewrite benchmarks/results"
+	@echo "make docs      build the documentation site into build/site"
 	@echo "make clean     remove everything the other targets made"
 
 venv: $(READY)
@@ -46,8 +47,15 @@ test-all: lint types layers
 bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
 	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
-	$(BIN)/python benchmarks/dense.py --data $(DATA) --out benchmarks/results/dense.md
+	$(BIN)/python benchmarks/judges.py
+	$(BIN)/python benchmarks/peers/setup.py
+	$(BIN)/python benchmarks/dense.py --data $(DATA)
+
+docs: venv
+	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning -c docs -d build/doctrees . build/site
+	@echo "build/site/index.html"
 
 clean:
 	rm -rf $(VENV) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf benchmarks/.cache benchmarks/peers/.venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

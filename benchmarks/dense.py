@@ -1,106 +1,175 @@
-"""Test scores of the dense default on real data, next to scikit-learn without privacy.
+"""Test scores of every solver on real data, next to scikit-learn without privacy and to the peers.
 
-    python benchmarks/dense.py --data ../shared/data [--seeds 5] [--out benchmarks/results/dense.md]
+    python benchmarks/dense.py [--quick] [--resume] [--render-only] [--sets adult elec2] [--models auto sgd]
 
-The folder holds the sets with their reader, `load.py`. Splits are 75/25 (stratified for classes), one for each seed,
-with fresh noise; delta = n^-1.5; nothing is declared and nothing is tuned. Times are of fits in this run, in turns.
+"raw": nothing is declared and nothing is tuned, data in its own units, delta = n^-1.5. "public": data scaled by public
+bounds, `row_norm` declared, delta = 1e-5, next to diffprivlib and opacus tuned on the test set. "timing": the time of a
+fit on adult. Splits are 75/25, stratified for classes, one for each seed, with fresh noise.
+
+Results are kept as JSON lines in the folder `--out`, and the pages and plots there are drawn from them. `--resume` runs
+what is not there yet; without it what is asked for is run again, but for the peers, which run again only if their grid
+changed. `judges.py` and `peers/setup.py` come first; what is missing is skipped by name. One process, one BLAS thread:
+two runs of different sets with `--resume` may go side by side.
 """
 
 import argparse
-import importlib.util
-import platform
 import time
 import warnings
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
-from sklearn.linear_model import LinearRegression as PlainLinearRegression
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-from tacit import LinearRegression, LogisticRegression
+import peer_runs
+import render
+import scores
+import sets
+from records import Record, Store
+from tacit import LogisticRegression
 
-EPSILONS = (0.1, 1.0, 10.0)
-SETS = {
-    "adult": "accuracy",
-    "elec2": "accuracy",
-    "phishing": "accuracy",
-    "california_housing": "R2",
-    "msd_subset_year": "R2",
+HERE = Path(__file__).resolve().parent
+PARTS = ["raw", "public", "timing"]
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+QUICK = {
+    "seeds": 2,
+    "epsilons": (0.1, 1.0, 10.0),
+    "sets": ["breast_cancer", "digits", "wine", "churn", "diabetes", "deliveries", "digits_even_odd"],
 }
+TIMING_ROUNDS = 7
 
 
-def reader(folder: Path) -> Any:
-    """The `load` function of the data folder."""
-    spec = importlib.util.spec_from_file_location("tacit_benchmark_data", folder / "load.py")
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"no load.py in {folder}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.load
+@cache
+def data(part: str, name: str) -> tuple[Any, Any, str]:
+    """X, y and kind of a set, in its own units or scaled by public bounds."""
+    return sets.load(name) if part == "raw" else (*sets.public(name), sets.PUBLIC[name])
 
 
-def timed(model: Any, X: Any, y: Any) -> tuple[Any, float]:
-    """The fitted model, and the seconds it took."""
-    start = time.perf_counter()
-    model.fit(X, y)
-    return model, time.perf_counter() - start
+def declared(part: str, X: Any, kind: str) -> dict[str, Any]:
+    """What our models are told."""
+    if part == "raw":
+        return {}
+    if kind == "classification":
+        return {"delta": peer_runs.DELTA, "row_norm": 1.0}
+    return {"delta": peer_runs.DELTA, "row_norm": float(np.sqrt(X.shape[1])), "y_bounds": (-1.0, 1.0)}
 
 
-def measure(X: Any, y: Any, kind: str, seeds: int) -> dict[str, list[tuple[float, float]]]:
-    """(score, seconds) of each model for each seed."""
-    rows: dict[str, list[tuple[float, float]]] = {}
-    for seed in range(seeds):
-        stratify = y if kind == "accuracy" else None
-        X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=stratify)
-        plain = PlainLogisticRegression(max_iter=300) if kind == "accuracy" else PlainLinearRegression()
-        models = {"not private": make_pipeline(StandardScaler(), plain)}
-        private = LogisticRegression if kind == "accuracy" else LinearRegression
-        models |= {f"{epsilon:g}": private(epsilon=epsilon) for epsilon in EPSILONS}
-        for name, model in models.items():
-            fitted, seconds = timed(model, X_train, y_train)
-            rows.setdefault(name, []).append((fitted.score(X_test, y_test), seconds))
-    return rows
+def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
+    """Part, set and seed of everything asked for; all sets for a seed before the next seed."""
+    for seed in range(arguments.seeds):
+        for part, names in (("raw", sets.SETS), ("public", sets.PUBLIC)):
+            for name in names if part in arguments.parts else ():
+                if arguments.sets is None or name in arguments.sets:
+                    yield part, name, seed
 
 
-def main() -> None:
-    """Measure, print, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with the sets and their load.py")
-    parser.add_argument("--seeds", type=int, default=5, help="splits, each with fresh noise (default: %(default)s)")
-    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS), help="which sets (default: all)")
-    parser.add_argument("--out", type=Path, help="also write the table to this file")
-    arguments = parser.parse_args()
-    load = reader(arguments.data)
-    names = ["not private", *(f"{epsilon:g}" for epsilon in EPSILONS)]
-    lines = [
-        "# The dense default on real data",
-        "",
-        f"`python benchmarks/dense.py --seeds {arguments.seeds}`, Python {platform.python_version()},"
-        f" scikit-learn {sklearn.__version__}.",
-        "Mean and standard deviation over the seeds of the test score; seconds of a fit in brackets.",
-        "",
-        "| data | score | " + " | ".join(["not private", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]) + " |",
-        "|---|---|" + "---|" * len(names),
-    ]
+def run_ours(store: Store, part: str, name: str, seed: int, arguments: argparse.Namespace) -> None:
+    """Every model of ours and scikit-learn's at every epsilon, for one split of one set."""
+    X, y, kind = data(part, name)
+    for model in scores.model_names(y, kind):
+        if arguments.models is not None and model not in arguments.models:
+            continue
+        for epsilon in (None,) if model == scores.PLAIN else arguments.epsilons:
+            if store.get((part, name, model, repr(epsilon), seed)) is None:
+                record = scores.record(part, name, model, epsilon, seed, (X, y, kind), declared(part, X, kind))
+                store.add(record)
+                if record.refused:
+                    print(f"refused: {model} on {name}: {record.refused}", flush=True)
+
+
+def run(store: Store, peers: Store, arguments: argparse.Namespace) -> list[str]:
+    """Measure what the stores lack. Returns what was skipped, by name."""
+    skipped: dict[str, None] = {}
+    for part, name, seed in cases(arguments):
+        start = time.perf_counter()
+        try:
+            X, y, kind = data(part, name)
+        except sets.MissingSetError as error:
+            skipped[f"skipped: {name} ({error})"] = None
+            continue
+        if not arguments.peers_only:
+            run_ours(store, part, name, seed, arguments)
+        if part == "public" and not arguments.no_peers:
+            parts = scores.split(X, y, kind, seed)
+            skipped |= dict.fromkeys(peer_runs.run(peers, name, kind, seed, parts, arguments.epsilons))
+        print(f"{part} {name} seed {seed}: {time.perf_counter() - start:.1f} s", flush=True)
+    return list(skipped)
+
+
+def run_timing(store: Store) -> list[str]:
+    """Fits on adult, ours and scikit-learn's in turns on the same standardised data, after one unmeasured round."""
+    try:
+        X, y, _ = data("raw", "adult")
+    except sets.MissingSetError as error:
+        return [f"skipped: timing on adult ({error})"]
+    X = StandardScaler().fit_transform(np.asarray(X, dtype=np.float64))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name in arguments.sets:
-            X, y = load(name)
-            rows = measure(X, y, SETS[name], arguments.seeds)
-            cells = []
-            for model in names:
-                scores, seconds = np.array(rows[model]).T
-                cells.append(f"{scores.mean():.3f} ± {scores.std():.3f} [{np.median(seconds):.2f}]")
-            lines.append(f"| {name} | {SETS[name]} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    text = "\n".join(lines) + "\n"
-    if arguments.out:
-        arguments.out.write_text(text)
+        for turn in range(-1, TIMING_ROUNDS):
+            for name, estimator in zip(render.TIMED, (LogisticRegression, PlainLogisticRegression), strict=True):
+                start = time.perf_counter()
+                estimator().fit(X, y)
+                seconds = round(time.perf_counter() - start, 4)
+                if turn >= 0:
+                    store.add(Record("timing", "adult", name, None, turn, {}, [seconds], size=X.shape))
+    return []
+
+
+def parsed(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
+    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
+    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser.add_argument("--sets", nargs="+", choices=sorted({*sets.SETS, *sets.PUBLIC}), help="default: all")
+    parser.add_argument("--models", nargs="+", help=f"solvers, auto, {scores.PLAIN!r} (default: all)")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--seeds", type=int, default=10, help="splits, each with fresh noise (default: %(default)s)")
+    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
+    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw tables and plots again")
+    parser.add_argument("--quick", action="store_true", help="two seeds of small sets, without peers, in two minutes")
+    parser.add_argument("--no-peers", action="store_true", help="leave the peers' results as they are")
+    parser.add_argument("--peers-only", action="store_true", help="run nothing but the peers")
+    arguments = parser.parse_args(argv)
+    if arguments.quick:
+        arguments.seeds, arguments.epsilons = QUICK["seeds"], QUICK["epsilons"]
+        arguments.sets = arguments.sets or QUICK["sets"]
+        arguments.no_peers = True
+        arguments.parts = [part for part in arguments.parts if part != "timing"]
+    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
+    return arguments
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, and draw the pages."""
+    arguments = parsed(argv)
+    if arguments.data:
+        sets.FOLDER = arguments.data.resolve()
+    store, peers = Store(arguments.out / "dense.jsonl"), Store(arguments.out / "dense_peers.jsonl")
+    skipped: list[str] = []
+    if not arguments.render_only:
+        if not arguments.resume and not arguments.peers_only:
+            wanted = set(cases(arguments))
+            store.drop(
+                lambda r: (
+                    (r.table, r.set, r.seed) in wanted
+                    and (arguments.models is None or r.model in arguments.models)
+                    and (r.epsilon is None or r.epsilon in arguments.epsilons)
+                )
+            )
+        with threadpool_limits(1):
+            skipped = run(store, peers, arguments)
+            timed = arguments.resume and any(record.table == "timing" for record in store)
+            if "timing" in arguments.parts and not timed and not arguments.peers_only:
+                skipped += run_timing(store)
+    for line in skipped:
+        print(line)
+    render.pages(Store(store.path), Store(peers.path), arguments.out)  # with what another run wrote meanwhile
+    print(f"wrote {arguments.out / 'dense.md'}")
 
 
 if __name__ == "__main__":

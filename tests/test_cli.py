@@ -1,5 +1,6 @@
 """The `tacit` command."""
 
+import re
 import subprocess
 import sys
 
@@ -30,6 +31,11 @@ def test_demo_prints_its_guarantees(capsys, tmp_path):
         (["demo", "--nothing"], "unrecognized arguments: --nothing"),
         (["nothing"], "invalid choice: 'nothing'"),
         ([], "the following arguments are required: command"),
+        (["fit"], "the following arguments are required: data, --epsilon, --out"),
+        (["predict", "model.joblib"], "the following arguments are required: data"),
+        (["predict", "model.joblib", "data.csv"], "No such file or directory: 'model.joblib'"),
+        (["calibrate", "--epsilon", "1", "--mu", "2"], "give exactly one of --epsilon, --mu"),
+        (["audit", "--epsilon", "inf"], "epsilon must be finite"),
     ],
 )
 def test_bad_arguments_exit_with_a_message(arguments, message, capsys, tmp_path, monkeypatch):
@@ -39,6 +45,7 @@ def test_bad_arguments_exit_with_a_message(arguments, message, capsys, tmp_path,
     assert stopped.value.code == 2
     printed = capsys.readouterr()
     assert message in printed.err
+    assert re.fullmatch(r"tacit( \w+)?: error: [^\n]+\n", printed.err)
     assert printed.out == ""
     assert not list(tmp_path.iterdir())  # refused before anything was written
 
@@ -54,7 +61,23 @@ def test_help_is_quick_and_names_the_commands(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
-    assert "demo" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    for command in ("fit", "predict", "calibrate", "audit", "demo"):
+        assert f"\n    {command} " in printed
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "calibrate", "audit", "demo"])
+def test_each_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"usage: tacit {command}" in capsys.readouterr().out
+
+
+def test_parsing_loads_no_room():
+    script = "import sys, tacit.cli; tacit.cli.parser(); print([m for m in sys.modules if m.startswith('tacit.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "['tacit.cli']\n"
 
 
 def test_runs_as_a_module():

@@ -1,6 +1,9 @@
 """The documentation is complete, true, and runs."""
 
+import contextlib
+import doctest
 import inspect
+import io
 import re
 import warnings
 from pathlib import Path
@@ -14,11 +17,8 @@ import tacit
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCKS = [
-    pytest.param(block, id=f"{page.name}-{number}")
-    for page in PAGES
-    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
-]
+BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n?```output\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
 MIGRATION = (ROOT / "docs" / "scikit-learn.md").read_text()
 NAMES = ("LogisticRegression", "LinearRegression", "Ridge")
 PARTS = ("Parameters", "Attributes", "Methods")
@@ -29,14 +29,23 @@ of_1_9 = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_examples_run(block, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_examples_run(page, tmp_path, monkeypatch):
+    """The blocks of a page in their order and one namespace; they print what an output block after them says."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    text, names = page.read_text(), {"__name__": "example"}
     with warnings.catch_warnings():
         # An example may be too small for its budget, and says so; everything else is an error.
         warnings.filterwarnings("ignore", message=".*budget is too small", category=UserWarning)
-        exec(compile(block, "example", "exec"), {"__name__": "example"})
+        for block in BLOCK.finditer(text):
+            above = "\n" * text.count("\n", 0, block.start(1))  # so that an error names the line of the page
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(above + block[1], page.name, "exec"), names)
+            if block[2] is not None:
+                expected, got = block[2], printed.getvalue()
+                assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), (expected, got)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import estimators, preprocessing, privacy, problems
+    from tacit import datasets, estimators, metrics, preprocessing, privacy, problems
     from tacit.estimators import LinearRegression, LogisticRegression, Ridge
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
-_ROOMS = ("estimators", "preprocessing", "privacy", "problems")
+_ROOMS = ("datasets", "estimators", "metrics", "preprocessing", "privacy", "problems")
 _HOMES = {
     "LinearRegression": "estimators",
     "LogisticRegression": "estimators",
@@ -29,7 +29,9 @@ __all__ = [
     "Ridge",
     "RowClipper",
     "__version__",
+    "datasets",
     "estimators",
+    "metrics",
     "preprocessing",
     "privacy",
     "problems",

@@ -1,40 +1,146 @@
-"""The `tacit` command."""
+"""The `tacit` command: what can be said to it. `tacit.commands` does the work."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from tacit import __version__
+
+_ADJACENCIES = ("add-remove", "replace-one")
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line; `--help` shows the rest."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and stop with 2."""
+        self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="tacit", description="Differentially private linear models and PCA.")
-    parser.add_argument("--version", action="version", version=f"tacit {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="train private models on real data, and show what they cost")
-    demo.add_argument("--epsilon", type=float, nargs="+", help="budgets to try (default: 0.1 to 10, and no privacy)")
-    demo.add_argument("--repeats", type=int, default=3, help="fits to average for each budget (default: %(default)s)")
-    demo.add_argument(
-        "--out", type=Path, default=Path("demo"), help="folder for the plot and page (default: %(default)s)"
-    )
-    arguments = parser.parse_args(argv)
+    arguments = parser().parse_args(argv)
     try:
-        _demo(arguments.epsilon, arguments.repeats, arguments.out)
-    except ValueError as error:
-        parser.error(str(error))
-    return 0
+        code = import_module(f"tacit.commands.{arguments.command}").run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone; nothing is left to say, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ValueError, OSError, ImportError) as error:
+        arguments.parser.error(" ".join(str(error).split()))
+    return int(code)
 
 
-def _demo(epsilons: list[float] | None, repeats: int, folder: Path) -> None:
-    from tacit.privacy import Budget, checks
-    from tacit.report import demo
+def parser() -> Parser:
+    """All commands with their arguments; none of Tacit's rooms is loaded for it."""
+    top = Parser(prog="tacit", description="Differentially private linear models and PCA.")
+    top.add_argument("--version", action="version", version=f"tacit {__version__}")
+    commands = top.add_subparsers(dest="command", required=True)
+    for name, add, text in (
+        ("fit", _fit, "fit a private model to a csv or parquet table"),
+        ("predict", _predict, "predict with a fitted model"),
+        ("calibrate", _calibrate, "from epsilon to noise and back, without data"),
+        ("audit", _audit, "attack a solver on worst-case neighbours"),
+        ("demo", _demo, "train private models on real data, and show what they cost"),
+    ):
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        command.set_defaults(parser=command)
+        add(command)
+    return top
 
-    checks.count("repeats", repeats)
-    for epsilon in epsilons or ():
-        Budget(epsilon, 0.5)
-    demo.run(folder, demo.EPSILONS if epsilons is None else epsilons, repeats)
+
+def _fit(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("data", type=Path, help="a csv, tsv (also .gz) or parquet file")
+    add("--target", metavar="COLUMN", help="the column to predict (or `target` in the schema)")
+    add("--epsilon", type=float, required=True, help="the privacy budget; inf is the non-private limit")
+    add("--delta", type=float, help="default: rows^-1.5")
+    add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
+    add("--out", type=Path, required=True, metavar="MODEL", help="where to write the model (joblib)")
+    add("--report", type=Path, metavar="HTML", help="where to write the report")
+    declared = command.add_argument_group("what is declared, and so costs no budget")
+    add = declared.add_argument
+    add("--schema", type=Path, help="a TOML or JSON file with target, classes, y_bounds, columns, drop, fill")
+    add("--categories", action="append", default=[], metavar="COLUMN=A,B", help="the categories of a column; repeat")
+    add("--public-categories", metavar="COLUMNS", help="read these columns' categories off the data: not covered")
+    add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
+    add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
+    add("--classes", metavar="A,B", help="the classes of the target")
+    add("--y-bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help="bounds of the target of a regression")
+    add("--row-norm", type=float, help="a bound on the l2 norm of an encoded row")
+    model = command.add_argument_group("the model")
+    add = model.add_argument
+    add("--task", choices=("classification", "regression"), help="default: by what is declared, else by kind of target")
+    add("--model", choices=("logistic", "linear", "ridge"), help="default: logistic or linear, by the task")
+    add("--solver", default="auto", help="default: %(default)s")
+    add("--C", type=float, help="inverse strength of the penalty (logistic)")
+    add("--alpha", type=float, help="strength of the penalty (ridge)")
+    add("--no-intercept", action="store_true", help="no intercept and no centring")
+    add("--seed", type=int, help="reproducible noise, and no privacy against those who know the number")
+    other = command.add_argument_group("other")
+    add = other.add_argument
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--sklearn", action="store_true", help="write a scikit-learn pipeline that predicts without tacit")
+    add("--verbose", action="store_true", help="show how far the fit has come")
+
+
+def _predict(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("model", type=Path, help="what `tacit fit` wrote; loading it runs code, so trust whom it is from")
+    add("data", type=Path, help="a csv, tsv (also .gz) or parquet file with the columns of the fit")
+    add("--proba", action="store_true", help="probabilities of the classes")
+    add("--out", type=Path, help="a csv or parquet file (default: csv on the standard output)")
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+
+
+def _calibrate(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--epsilon", type=float, help="the budget to meet")
+    add("--mu", type=float, help="the same as Gaussian DP")
+    add("--noise-multiplier", type=float, nargs="+", metavar="Z", help="noise over sensitivity of Gaussian releases")
+    add("--recompute", type=Path, metavar="JSON", help="a stored guarantee")
+    add("--delta", type=float, help="default: rows^-1.5")
+    add("--count", type=int, nargs="+", metavar="K", help="how often each release is made (default: 1)")
+    add("--sampling", type=float, nargs="+", metavar="Q", help="the part of the rows in each release (default: 1)")
+    _problem(command)
+    add("--rows", type=int, help="of a fit")
+    add("--columns", type=int, help="of a fit, after encoding")
+    add("--classes", type=int, default=2, metavar="K", help="how many classes (default: %(default)s)")
+    add("--row-norm", type=float, help="a declared bound on the norm of a row")
+    add("--y-bounds", type=float, nargs=2, metavar=("LOW", "HIGH"), help="declared bounds of the target")
+    add("--sparse", action="store_true", help="sparse data")
+    add("--no-intercept", action="store_true", help="no intercept")
+    add("--json", action="store_true", help="print JSON")
+
+
+def _audit(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--epsilon", type=float, default=5.0, help="the claim to attack (default: %(default)s)")
+    add("--delta", type=float, default=1e-3, help="default: %(default)s")
+    _problem(command)
+    add("--trials", type=int, help="runs on each of the two neighbours (default: what fits into about 12 seconds)")
+    add("--confidence", type=float, default=0.99, help="of the bound (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def _problem(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--solver", default="auto", help="default: %(default)s")
+    add(
+        "--loss", default="logistic", help="logistic, multinomial, squared, hinge, squared hinge (default: %(default)s)"
+    )
+    add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
+
+
+def _demo(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--epsilon", type=float, nargs="+", help="budgets to try (default: 0.1 to 10, and no privacy)")
+    add("--repeats", type=int, default=3, help="fits to average for each budget (default: %(default)s)")
+    add("--out", type=Path, default=Path("demo"), help="folder for the plot and page (default: %(default)s)")
 
 
 if __name__ == "__main__":

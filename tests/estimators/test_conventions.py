@@ -25,6 +25,9 @@ COMMON = {
     "row_norm": None,
     "solver": "auto",
     "fit_intercept": True,
+    "n_iter": None,
+    "n_passes": None,
+    "batch_size": None,
     "random_state": None,
     "verbose": 0,
 }

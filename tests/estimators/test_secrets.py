@@ -16,7 +16,7 @@ from scipy import sparse
 from tacit.estimators import driver
 from tacit.privacy import Meter, NoiseSource
 from tacit.privacy.plan import CalibratedPlan
-from tacit.solvers import SOLVERS, Rows
+from tacit.solvers import SOLVERS, Rows, Solution
 
 from .support import every, quiet
 from .test_bad_input import REFUSED_DATA, REFUSED_LABELS, SENTINEL
@@ -93,7 +93,7 @@ def test_no_error_of_a_prediction_quotes_the_data(kind):
 @every
 def test_no_error_in_the_middle_of_a_fit_quotes_the_data(kind, monkeypatch):
     # A fault where the rows are at hand: what it says is the fault's own, and rows do not print themselves.
-    def broken(self, task, rows, ridge, meter):  # noqa: ARG001
+    def broken(self, task, rows, strengths, meter):  # noqa: ARG001
         raise RuntimeError(f"{rows} {task} {meter!r}")
 
     for solver in SOLVERS.values():
@@ -159,7 +159,7 @@ def test_a_model_is_as_large_for_many_rows_as_for_few(kind):
 
 @every
 def test_a_model_holds_released_numbers_and_parameters_only(kind):
-    private = (NoiseSource, Meter, Rows, CalibratedPlan, driver.Fit, driver.Request)
+    private = (NoiseSource, Meter, Rows, Solution, driver.Fit, driver.Request)
     for model, _ in fits(kind, 300):
         held = list(parts(vars(model)))
         assert not any(isinstance(part, private) for part in held)
@@ -167,9 +167,13 @@ def test_a_model_holds_released_numbers_and_parameters_only(kind):
         assert all(array.size <= 5 and (array.base is None or array.base.size <= 5) for array in arrays)
         public = set(vars(model)) - set(model.get_params())
         assert public <= {
-            *("coef_", "intercept_", "clip_low_", "clip_high_", "guarantee_", "n_features_in_"),
+            *("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "n_features_in_"),
+            *("plan_", "guarantee_"),
             "classes_" if kind.classifies else "y_bounds_",
         }
+        assert isinstance(model.plan_, CalibratedPlan)  # fixed before the data was read
+        assert model.plan_.event == model.guarantee_.event
+        assert model.coef_noise_.shape == model.coef_.shape
 
 
 @every

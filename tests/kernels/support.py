@@ -8,7 +8,15 @@ from tacit.kernels import gradient as kernels
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
-LOSSES = {"squared": kernels.SQUARED, "logistic": kernels.LOGISTIC, "multinomial": kernels.MULTINOMIAL}
+LOSSES = {
+    "squared": kernels.SQUARED,
+    "logistic": kernels.LOGISTIC,
+    "multinomial": kernels.MULTINOMIAL,
+    "huber": kernels.HUBER,
+    "hinge": kernels.HINGE,
+    "squared hinge": kernels.SQUARED_HINGE,
+}
+SHAPE = 0.7  # where the Huber loss turns linear, and the width of the hinge's kink
 SHRINK = 1.0 - 2.0**-30
 
 
@@ -17,29 +25,30 @@ def problem(loss, n, d, K=3, seed=0, density=1.0):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
     outputs = K if loss == "multinomial" else 1
-    targets = {
-        "squared": rng.normal(size=n),
-        "logistic": rng.choice([-1.0, 1.0], size=n),
-        "multinomial": rng.integers(0, K, size=n).astype(np.float64),
-    }[loss]
+    if loss in ("squared", "huber"):
+        targets = rng.normal(size=n)
+    elif loss == "multinomial":
+        targets = rng.integers(0, K, size=n).astype(np.float64)
+    else:
+        targets = rng.choice([-1.0, 1.0], size=n)
     return Z, targets, rng.normal(size=(outputs, d + 1))
 
 
-def dense(Z, targets, W, loss, clip, bias):
+def dense(Z, targets, W, loss, clip, bias, shape=SHAPE):
     Z = np.ascontiguousarray(Z)
     norms, out = np.empty(len(Z)), np.empty_like(W)
     kernels.dense_norms(Z, bias, norms)
-    kernels.dense_gradient(Z, norms, bias, targets, W, LOSSES[loss], clip, out)
+    kernels.dense_gradient(Z, norms, bias, targets, W, LOSSES[loss], shape, clip, out)
     return out
 
 
-def sparse(Z, targets, W, loss, clip, bias):
+def sparse(Z, targets, W, loss, clip, bias, shape=SHAPE):
     table = csr_array(Z)
     indptr = table.indptr.astype(np.int64)
     norms, out = np.empty(table.shape[0]), np.empty_like(W)
     kernels.sparse_norms(table.data, indptr, bias, norms)
     kernels.sparse_gradient(
-        table.data, table.indices.astype(np.int64), indptr, norms, bias, targets, W, LOSSES[loss], clip, out
+        table.data, table.indices.astype(np.int64), indptr, norms, bias, targets, W, LOSSES[loss], shape, clip, out
     )
     return out
 

@@ -9,13 +9,37 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from tacit.kernels import gradient as kernels
-from tacit.problems import LogisticLoss, MultinomialLoss, SquaredLoss
+from tacit.problems import HingeLoss, HuberLoss, LogisticLoss, MultinomialLoss, SquaredHingeLoss, SquaredLoss
 
-from .support import FORMS, LOSSES, SHRINK, dense, problem, repeatable, sparse
+from .support import FORMS, LOSSES, SHAPE, SHRINK, dense, problem, repeatable, sparse
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 either_bias = pytest.mark.parametrize("bias", [0.0, 1.0], ids=["no intercept", "intercept"])
+
+
+def derivative(loss, margins, targets, shape=SHAPE):
+    """Of the losses with one margin, from their definitions."""
+    if loss == "logistic":
+        return -targets / (1.0 + np.exp(targets * margins))
+    if loss == "hinge":  # rounded: quadratic over the width `shape` below a margin of 1, a line before that
+        return -targets * np.clip((1.0 - targets * margins) / shape, 0.0, 1.0)
+    if loss == "squared hinge":
+        return -2.0 * targets * np.maximum(1.0 - targets * margins, 0.0)
+    residual = margins - targets
+    return np.clip(residual, -shape, shape) if loss == "huber" else residual
+
+
+class RoundedHinge:
+    """max over 0 <= a <= 1 of a (1 - z) - shape a^2 / 2: the hinge less a strongly convex part of its conjugate."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def value(self, margins, targets):
+        slack = 1.0 - targets * margins
+        a = np.clip(slack / self.shape, 0.0, 1.0)
+        return a * slack - self.shape * a**2 / 2
 
 
 def reference(Z, targets, W, loss, clip, bias):
@@ -24,10 +48,8 @@ def reference(Z, targets, W, loss, clip, bias):
     margins = wide @ W.T
     if loss == "multinomial":
         residual = softmax(margins, axis=1) - np.eye(len(W))[targets.astype(int)]
-    elif loss == "logistic":
-        residual = -targets[:, None] / (1.0 + np.exp(targets[:, None] * margins))
     else:
-        residual = margins - targets[:, None]
+        residual = derivative(loss, margins, targets[:, None])
     gradients = residual[:, :, None] * wide[:, None, :]
     norms = np.linalg.norm(gradients, axis=(1, 2))
     return gradients * (np.minimum(norms, clip) / np.maximum(norms, 1e-300))[:, None, None]
@@ -37,7 +59,16 @@ def loss_sum(Z, targets, W, loss, bias):
     margins = np.hstack([Z, np.full((len(Z), 1), bias)]) @ W.T
     if loss == "multinomial":
         return MultinomialLoss(len(W)).value(margins, targets.astype(np.int64)).sum()
-    return {"squared": SquaredLoss(), "logistic": LogisticLoss()}[loss].value(margins[:, 0], targets).sum()
+    return PLAIN[loss].value(margins[:, 0], targets).sum()
+
+
+PLAIN = {
+    "squared": SquaredLoss(),
+    "logistic": LogisticLoss(),
+    "huber": HuberLoss(SHAPE),
+    "hinge": RoundedHinge(SHAPE),
+    "squared hinge": SquaredHingeLoss(),
+}
 
 
 def square_norm(array):
@@ -91,6 +122,56 @@ def test_is_the_gradient_of_the_loss(form, loss, bias):
         step[k, j] = h
         rise = loss_sum(Z, targets, W + step, loss, bias) - loss_sum(Z, targets, W - step, loss, bias)
         assert got[k, j] == pytest.approx(rise / (2 * h), rel=1e-6, abs=1e-6)
+
+
+# --- losses with one number more, and the objects of `tacit.problems` --------------------------------------
+
+shapes = st.floats(1e-3, 1e3)
+margins_near = st.one_of(st.floats(-5.0, 5.0), st.sampled_from([0.0, 1.0, -1.0]), st.floats(-1e12, 1e12))
+
+
+def slope(loss, margin, target, shape=1.0):
+    """The derivative in the margin, as the kernel has it: the gradient of one row that is 1, in its one weight."""
+    return dense(np.array([[1.0]]), np.array([target]), np.array([[margin, 0.0]]), loss, 1e300, 0.0, shape)[0, 0]
+
+
+@given(margins_near, st.sampled_from([-1.0, 1.0]), shapes, st.floats(-3.0, 3.0))
+@repeatable
+def test_slopes_are_those_of_the_losses(margin, sign, shape, target):
+    assert slope("squared hinge", margin, sign) == SquaredHingeLoss().derivative(margin, sign)
+    assert slope("logistic", margin, sign) == LogisticLoss().derivative(margin, sign)
+    assert slope("squared", margin, target) == SquaredLoss().derivative(margin, target)
+    assert slope("huber", margin, target, shape) == HuberLoss(shape).derivative(margin, target)
+    assert slope("hinge", margin, sign, shape) == -sign * min(1.0, max(0.0, (1.0 - sign * margin) / shape))
+
+
+@given(margins_near, st.sampled_from([-1.0, 1.0]), shapes)
+@repeatable
+def test_the_rounded_hinge_is_the_hinge_off_its_kink(margin, sign, shape):
+    """Where 1 - z is negative or above the width; between them it climbs, and is never steeper than 1 / width."""
+    slack = 1.0 - sign * margin
+    found = slope("hinge", margin, sign, shape)
+    if slack <= 0.0 or slack >= shape:
+        assert found == HingeLoss().derivative(margin, sign)
+    assert 0.0 <= -sign * found <= 1.0
+    ahead = slope("hinge", margin + 0.1, sign, shape)
+    assert -1e-9 <= ahead - found <= 0.1 / shape + 1e-9 * (1.0 + abs(margin) / shape)
+
+
+@given(margins_near, st.sampled_from([-1.0, 1.0]), shapes)
+@repeatable
+def test_the_rounded_hinge_lies_below_the_hinge_by_at_most_half_its_width(margin, sign, shape):
+    gap = HingeLoss().value(margin, sign) - RoundedHinge(shape).value(margin, sign)
+    assert -1e-12 * (1.0 + abs(margin)) <= gap <= shape / 2 + 1e-12 * (1.0 + abs(margin))
+
+
+@every_form
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "squared hinge"])
+def test_other_losses_do_not_read_the_shape(form, loss):
+    Z, targets, W = problem(loss, 50, d=4, seed=11)
+    first, *others = (form(Z, targets, W, loss, 0.8, 1.0, shape) for shape in (1.0, 1e-300, 1e300, math.nan))
+    for other in others:
+        np.testing.assert_array_equal(first, other)
 
 
 # --- one row never touches another -------------------------------------------------------------------------
@@ -154,11 +235,9 @@ def test_no_row_contributes_more_than_the_clip(form, loss, data, d, clip, bias):
     outputs = 3 if loss == "multinomial" else 1
     Z = np.array([data.draw(st.lists(wild, min_size=d, max_size=d))])
     W = np.array(data.draw(st.lists(st.floats(-1e5, 1e5), min_size=outputs * (d + 1), max_size=outputs * (d + 1))))
-    targets = {
-        "squared": st.floats(-1e100, 1e100),
-        "logistic": st.sampled_from([-1.0, 1.0]),
-        "multinomial": st.sampled_from([0.0, 1.0, 2.0]),
-    }[loss]
+    signs = st.sampled_from([-1.0, 1.0])
+    real = st.floats(-1e100, 1e100)
+    targets = {"squared": real, "huber": real, "multinomial": st.sampled_from([0.0, 1.0, 2.0])}.get(loss, signs)
     got = form(Z, np.array([data.draw(targets)]), W.reshape(outputs, d + 1), loss, clip * SHRINK, bias)
     assert np.all(np.isfinite(got))
     assert square_norm(got) <= Fraction(clip) ** 2
@@ -169,7 +248,9 @@ def test_no_row_contributes_more_than_the_clip(form, loss, data, d, clip, bias):
 def test_clipped_rows_come_close_to_the_clip(loss, bias):
     Z, targets, W = problem(loss, 200, d=5, seed=6)
     clip = 1e-4
-    for i in range(200):
+    steep = np.linalg.norm(reference(Z, targets, W, loss, math.inf, bias), axis=(1, 2)) > clip
+    assert steep.sum() > 50  # a hinge is flat for the others
+    for i in np.flatnonzero(steep):
         got = dense(Z[i : i + 1], targets[i : i + 1], W, loss, clip * SHRINK, bias)
         assert Fraction(clip) ** 2 * (1 - Fraction(1, 2**28)) <= square_norm(got) <= Fraction(clip) ** 2
 

@@ -52,25 +52,47 @@ def test_without_noise_every_filled_bin_survives():
 
 def test_seeds_stand_out_among_all_columns():
     bins, columns, noise = 9, 50, 2.0
-    level = noise * math.sqrt(2 * math.log(2 * columns * bins))
+    level = noise * (math.sqrt(2 * math.log(2 * columns * bins)) + 0.5)
     counts = np.zeros(bins)
     counts[1], counts[4], counts[7] = level * 1.001, level * 2, level * 0.999
     np.testing.assert_array_equal(np.flatnonzero(surviving(counts, noise, columns)), [1, 4])
 
 
-def test_the_largest_bin_need_only_stand_out_among_its_own_column():
-    bins, columns, noise = 9, 10_000, 1.0
-    own = math.sqrt(2 * math.log(bins))
-    counts = np.zeros(bins)
+@pytest.mark.parametrize(("columns", "own"), [(10_000, 3.4), (1, 3.8)])
+def test_the_best_of_a_column_need_only_stand_out_by_itself(columns, own):
+    counts = np.zeros(2_000)
     counts[3] = own * 1.001
-    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, noise, columns)), [3])
+    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, columns)), [3])
     counts[3] = own * 0.999
-    assert not surviving(counts, noise, columns).any()
+    assert not surviving(counts, 1.0, columns).any()
+
+
+def test_three_bins_that_stand_out_together_survive():
+    counts = np.zeros(2_000)
+    counts[10:13] = 2.1, 1.1, 2.9  # none of them by itself; 6.1 / sqrt(3) = 3.5 together
+    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, 10_000)), [10, 11, 12])
+    counts[11] = 0.9  # still together, but this one could be noise
+    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, 10_000)), [10, 12])
+    counts[10] = 1.8
+    assert not surviving(counts, 1.0, 10_000).any()
+
+
+def test_a_bin_that_says_all_by_itself_plants_no_neighbours():
+    counts = np.zeros(50)
+    counts[20:23] = 1.9, 1_000.0, 1.9
+    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, 30)), [21])
+
+
+def test_noise_alone_seldom_survives():
+    noise = np.random.default_rng(0).normal(size=(2_000, 99))
+    assert sum(surviving(row, 1.0, 30).any() for row in noise) < 0.08 * len(noise)
+    assert sum(surviving(row, 1.0, 1).any() for row in noise) < 0.03 * len(noise)
 
 
 def test_growth_is_through_adjacent_bins_above_twice_the_noise():
-    counts = np.array([2.1, 1.9, 2.1, 2.1, 100.0, 2.1, 2.1, 1.9, 2.1])
-    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, 1)), [2, 3, 4, 5, 6])
+    counts = np.zeros(400)
+    counts[100:109] = 2.1, 1.9, 2.1, 2.1, 100.0, 2.1, 2.1, 1.9, 2.1
+    np.testing.assert_array_equal(np.flatnonzero(surviving(counts, 1.0, 1)), range(102, 107))
 
 
 def test_growth_reaches_the_ends():

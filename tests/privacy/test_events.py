@@ -73,7 +73,7 @@ def test_describe():
     gaussian, selection = GaussianDpEvent(1.0), ZCDpEvent(0.1)
     assert events.describe(gaussian) == "1 Gaussian release"
     assert events.describe(NoOpDpEvent()) == "no release"
-    assert events.describe(SelfComposedDpEvent(selection, 12_345)) == "12,345 private selections"
+    assert events.describe(SelfComposedDpEvent(selection, 12_345)) == "12,345 zCDP releases"
     mixed = ComposedDpEvent(
         [
             SelfComposedDpEvent(gaussian, 30),
@@ -86,7 +86,7 @@ def test_describe():
         ]
     )
     assert events.describe(mixed) == (
-        "31 Gaussian releases, 2 sampled Gaussian releases, 1 Laplace release, 1 private selection,"
+        "31 Gaussian releases, 2 sampled Gaussian releases, 1 Laplace release, 1 zCDP release,"
         " 1 non-private release, 1 RandomizedResponseDpEvent"
     )
 

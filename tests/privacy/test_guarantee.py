@@ -50,7 +50,7 @@ def test_the_sentence_of_the_design():
 def test_sentences_of_other_guarantees():
     mixed = ComposedDpEvent((SelfComposedDpEvent(ZCDpEvent(0.01), 12), LaplaceDpEvent(3.0)))
     assert str(guarantee(mixed, 2, adjacency="replace-one", solver="frank-wolfe", n_rows=1, seeded=True)) == (
-        "(2.0, 1e-06)-DP, replace one row of 1; frank-wolfe solver, 12 private selections, 1 Laplace release;"
+        "(2.0, 1e-06)-DP, replace one row of 1; frank-wolfe solver, 12 zCDP releases, 1 Laplace release;"
         " seeded, so only against those who do not know the seed"
     )
     assert str(guarantee(GaussianDpEvent(0.0), math.inf)).startswith("(inf, 1e-06)-DP")

@@ -21,7 +21,11 @@ def release(name="r", kind="gaussian", **kwargs):
         ({"name": ""}, ValueError, "a release needs a name, got ''"),
         ({"name": None}, ValueError, "a release needs a name, got None"),
         ({"name": 3}, ValueError, "a release needs a name, got 3"),
-        ({"kind": "uniform"}, ValueError, "kind must be one of 'gaussian', 'laplace', 'exponential', got 'uniform'"),
+        (
+            {"kind": "uniform"},
+            ValueError,
+            "kind must be one of 'gaussian', 'laplace', 'exponential', 'objective', got 'uniform'",
+        ),
         ({"kind": None}, ValueError, "kind must be one of .* got None"),
         ({"count": 0}, ValueError, "count must be at least 1, got 0"),
         ({"count": -3}, ValueError, "count must be at least 1, got -3"),

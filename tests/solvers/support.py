@@ -3,18 +3,47 @@
 import math
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from tacit.privacy import Budget, NoiseSource
-from tacit.solvers import GradientSolver, Rows, Task
+from tacit.problems import HingeLoss, LogisticLoss, MultinomialLoss, SquaredHingeLoss, SquaredLoss
+from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
 
-LOSSES = ("squared", "logistic", "multinomial")
 CLASSES = 3
+PLAIN_LOSSES = {
+    "squared": SquaredLoss(),
+    "logistic": LogisticLoss(),
+    "hinge": HingeLoss(),
+    "squared hinge": SquaredHingeLoss(),
+}
+
+either_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+either_table = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+either_adjacency = pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 
 
-def task(loss, n, d, sparse=False, fit_intercept=True, epsilon=1.0, adjacency="add-remove", delta=1e-6):
+def task(
+    loss,
+    n,
+    d,
+    sparse=False,
+    fit_intercept=True,
+    epsilon=1.0,
+    adjacency="add-remove",
+    delta=1e-6,
+    penalty="l2",
+    **options,
+):
     outputs = CLASSES if loss == "multinomial" else 1
-    return Task(n, d, loss, outputs, sparse, fit_intercept, Budget(epsilon, delta, adjacency))
+    budget = Budget(epsilon, delta, adjacency)
+    return Task(n, d, loss, outputs, sparse, fit_intercept, budget, penalty, Options(**options))
+
+
+def table(data):
+    """The rows as a plain array."""
+    return data.Z.toarray() if isinstance(data.Z, csr_array) else data.Z
 
 
 def rows(loss, n, d, sparse=False, seed=0):
@@ -27,16 +56,44 @@ def rows(loss, n, d, sparse=False, seed=0):
     else:
         Z = np.clip(Z / Z.std(axis=0), -3.0, 3.0)
     margins = 0.3 + Z @ rng.normal(size=(d, CLASSES)) / math.sqrt(d) + 0.5 * rng.normal(size=(n, CLASSES))
-    targets = {
-        "squared": margins[:, 0],
-        "logistic": np.where(margins[:, 0] > 0, 1.0, -1.0),
-        "multinomial": margins.argmax(axis=1).astype(np.float64),
-    }[loss]
+    if loss == "squared":
+        targets = margins[:, 0]
+    elif loss == "multinomial":
+        targets = margins.argmax(axis=1).astype(np.float64)
+    else:
+        targets = np.where(margins[:, 0] > 0, 1.0, -1.0)
     return Rows(csr_array(Z) if sparse else Z, targets)
 
 
-def solve(problem, data, ridge=0.0, seed=0):
-    """Run the solver on the whole budget; the meter checks that the plan was kept."""
-    solver = GradientSolver()
-    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
-        return solver.run(problem, data, np.full(problem.d, ridge), meter)
+def solve(problem, data, l2=0.0, l1=0.0, seed=0, solver="gradient"):
+    """Run a solver on the whole budget; the meter checks that the plan was kept."""
+    chosen = SOLVERS[solver]
+    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1))
+    with chosen.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
+        return chosen.run(problem, data, strengths, meter)
+
+
+def objective(loss, data, weights, l2=0.0, l1=0.0):
+    """The mean loss plus the penalty; the intercept is not penalised."""
+    margins = table(data) @ weights[:, :-1].T + weights[:, -1]
+    if loss == "multinomial":
+        values = MultinomialLoss(len(weights)).value(margins, data.targets.astype(np.int64))
+    else:
+        values = PLAIN_LOSSES[loss].value(margins[:, 0], data.targets)
+    coef = weights[:, :-1]
+    return float(values.mean() + l2 / 2 * np.sum(coef**2) + l1 * np.sum(np.abs(coef)))
+
+
+def scikit_learn(loss, data, l2, fit_intercept):
+    """The weights of the non-private peer."""
+    Z = table(data)
+    n = len(data.targets)
+    if loss != "squared":
+        model = LogisticRegression(C=1.0 / (n * l2), fit_intercept=fit_intercept, tol=1e-10, max_iter=5000)
+    elif l2 > 0:
+        model = Ridge(alpha=n * l2, fit_intercept=fit_intercept)
+    else:
+        model = LinearRegression(fit_intercept=fit_intercept)
+    model.fit(Z, data.targets)
+    coef = np.atleast_2d(model.coef_)
+    return np.hstack([coef, np.broadcast_to(np.reshape(model.intercept_, (-1, 1)), (len(coef), 1))])

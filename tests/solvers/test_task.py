@@ -1,11 +1,14 @@
 import dataclasses
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from tacit import solvers
-from tacit.solvers import Rows, choose
+from tacit.privacy import Meter
+from tacit.solvers import SOLVERS, Options, Rows, choose
 
 from .support import rows, task
 
@@ -14,6 +17,8 @@ class FakeSolver:
     name = "fake"
     losses = ("logistic",)
     adjacencies = ("add-remove",)
+    penalties = ("l1",)
+    options = ()
 
 
 @pytest.fixture
@@ -27,9 +32,52 @@ def test_rows_do_not_show_themselves():
     private = rows("squared", 3, 2)
     assert repr(private) == str(private) == "Rows(private)"
     assert "private" in f"{[private]}"
+    assert repr(private.some(np.array([1]))) == "Rows(private)"
     with pytest.raises(dataclasses.FrozenInstanceError):
         private.Z = np.zeros((3, 2))
     assert isinstance(private, Rows)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("places", [[], [2], [0, 3, 4]], ids=str)
+def test_some_rows_are_those_at_the_places(sparse, places):
+    whole = rows("squared", 5, 3, sparse)
+    some = whole.some(np.array(places, dtype=np.int64))
+    expected = whole.Z.toarray() if sparse else whole.Z
+    assert isinstance(some.Z, csr_array) == sparse
+    np.testing.assert_array_equal(some.Z.toarray() if sparse else some.Z, expected[places])
+    np.testing.assert_array_equal(some.targets, whole.targets[places])
+
+
+# --- the public numbers that rules are made of -------------------------------------------------------------
+
+
+def test_the_noise_level_of_a_task():
+    problem = task("logistic", 1000, 9)
+    assert problem.nu == pytest.approx(10 / (1000 * problem.budget.mu))
+    assert problem.calm == pytest.approx(1e-3 / problem.nu)
+    assert problem.width == 10
+    assert task("logistic", 1000, 9, fit_intercept=False).width == 9
+    assert task("logistic", 1000, 9, epsilon=math.inf).calm == math.inf
+
+
+def test_options_that_were_given():
+    assert Options().given == ()
+    assert Options(n_passes=2.0, batch_size=10).given == ("n_passes", "batch_size")
+
+
+def test_a_task_is_public_numbers_only():
+    problem = task("logistic", 10, 2, epsilon=math.inf, n_iter=3)
+    kinds = {type(value) for value in dataclasses.asdict(problem).values()}
+    assert kinds <= {int, str, bool, dict}
+
+
+# --- which solver serves what ------------------------------------------------------------------------------
+
+
+def test_the_solvers():
+    assert list(SOLVERS) == [solver.name for solver in SOLVERS.values()]
+    assert {"gradient", "objective", "sgd", "statistics"} <= set(SOLVERS)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
@@ -40,22 +88,65 @@ def test_auto_is_gradient(loss, adjacency):
 
 
 def test_a_solver_is_found_by_its_name(fake):
-    assert choose("fake", task("logistic", 10, 2)) is fake
+    assert choose("fake", task("logistic", 10, 2, penalty="l1")) is fake
 
 
-@pytest.mark.usefixtures("fake")
-def test_an_unserved_loss_is_refused_and_the_able_are_named():
-    with pytest.raises(ValueError, match=r"solver='fake' does not serve the squared loss; these do: gradient$"):
-        choose("fake", task("squared", 10, 2))
+LOSSES = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
+ADJACENCIES = ("add-remove", "replace-one")
+PENALTIES = ("l2", "l1")
+OPTIONS = ({}, {"n_iter": 5}, {"n_passes": 2.0}, {"batch_size": 4}, {"n_passes": 2.0, "batch_size": 4})
 
 
-@pytest.mark.usefixtures("fake")
-def test_an_unserved_adjacency_is_refused_and_the_able_are_named():
-    with pytest.raises(ValueError, match=r"does not serve adjacency='replace-one'; these do: gradient$"):
-        choose("fake", task("logistic", 10, 2, adjacency="replace-one"))
+def serves(solver, problem):
+    return (
+        problem.loss in solver.losses
+        and problem.budget.adjacency in solver.adjacencies
+        and problem.penalty in solver.penalties
+        and set(problem.options.given) <= set(solver.options)
+    )
 
 
-def test_a_task_is_public_numbers_only():
-    problem = task("logistic", 10, 2, epsilon=math.inf)
-    kinds = {type(value) for value in dataclasses.asdict(problem).values()}
-    assert kinds <= {int, str, bool, dict}
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_task_is_served_or_refused_before_data_is_read_and_the_able_are_named(name, monkeypatch):
+    monkeypatch.setattr(Meter, "__init__", lambda *_: pytest.fail("a meter was opened"))
+    served = refused = 0
+    for loss, adjacency, penalty, options in product(LOSSES, ADJACENCIES, PENALTIES, OPTIONS):
+        problem = task(loss, 10, 2, adjacency=adjacency, penalty=penalty, **options)
+        if serves(SOLVERS[name], problem):
+            assert choose(name, problem) is SOLVERS[name]
+            served += 1
+            continue
+        with pytest.raises(ValueError, match=f"^solver='{name}' does not serve ") as caught:
+            choose(name, problem)
+        message, hint = str(caught.value).rsplit("; ", 1)
+        able = [solver.name for solver in SOLVERS.values() if serves(solver, problem)]
+        assert hint == (f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for")
+        wanted = {
+            f"the {loss} loss": loss in SOLVERS[name].losses,
+            f"adjacency='{adjacency}'": adjacency in SOLVERS[name].adjacencies,
+            f"the {penalty} penalty": penalty in SOLVERS[name].penalties,
+            **{f"the parameter {option}": option in SOLVERS[name].options for option in options},
+        }
+        assert {words for words in wanted if words in message} == {words for words, ok in wanted.items() if not ok}
+        refused += 1
+    assert served > 0
+    assert refused > 0
+
+
+def test_refusals_in_full(monkeypatch):
+    four = ("gradient", "objective", "sgd", "statistics")
+    monkeypatch.setattr(solvers, "SOLVERS", {name: SOLVERS[name] for name in four})
+    cases = {
+        ("objective", task("hinge", 9, 2)): "the hinge loss; these do: sgd",
+        ("statistics", task("logistic", 9, 2)): "the logistic loss; these do: gradient, objective, sgd",
+        ("sgd", task("squared", 9, 2, adjacency="replace-one")): (
+            "adjacency='replace-one'; these do: gradient, objective, statistics"
+        ),
+        ("gradient", task("squared", 9, 2, penalty="l1")): "the l1 penalty; these do: sgd",
+        ("gradient", task("squared", 9, 2, batch_size=4)): "the parameter batch_size; these do: sgd",
+        ("sgd", task("hinge", 9, 2, n_iter=4)): "the parameter n_iter; no solver serves all that was asked for",
+    }
+    for (name, problem), message in cases.items():
+        with pytest.raises(ValueError, match=r"does not serve") as caught:
+            choose(name, problem)
+        assert str(caught.value) == f"solver={name!r} does not serve {message}"

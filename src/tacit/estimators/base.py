@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.estimators.driver import Fit, Request, private_fit
 from tacit.preprocessing.validation import declared_size, validated
 from tacit.privacy import Budget, checks
-from tacit.solvers import SOLVERS, Task, choose
+from tacit.solvers import SOLVERS, Options, Task, choose
 from tacit.solvers.task import LossName
 
 Floats = NDArray[np.float64]
@@ -46,6 +46,11 @@ class PrivateLinearModel(BaseEstimator):
         checks.one_of("solver", self.solver, ("auto", *SOLVERS))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for name in ("n_iter", "batch_size"):
+            if getattr(self, name) is not None:
+                checks.count(name, getattr(self, name))
+        if self.n_passes is not None:
+            checks.positive("n_passes", self.n_passes)
         if not isinstance(self.verbose, bool):
             checks.count("verbose", self.verbose, least=0)
         if self.random_state is not None:
@@ -60,19 +65,21 @@ class PrivateLinearModel(BaseEstimator):
         *,
         loss: LossName,
         outputs: int,
-        ridge: float,
+        l2: float,
         y_bounds: tuple[float, float] | None = None,
     ) -> Fit:
         """Run the driver and keep what it released."""
         n, d = X.shape
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
-        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), budget)
+        options = Options(self.n_iter, self.n_passes, self.batch_size)
+        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), budget, options=options)
         solver = choose(self.solver, task)
         row_norm = None if self.row_norm is None else float(self.row_norm)
-        request = Request(task, solver, ridge, row_norm, y_bounds, self.random_state, int(self.verbose))
+        request = Request(task, solver, l2, row_norm, y_bounds, self.random_state, int(self.verbose))
         fit = private_fit(request, X, targets)
         self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
-        self.guarantee_ = fit.guarantee
+        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != "squared" else fit.coef_noise[0]
+        self.plan_, self.guarantee_ = fit.plan, fit.guarantee
         return fit
 
     def _margins(self, X: Any) -> Floats:

@@ -6,7 +6,6 @@ Everything up to `calibrate` sees public numbers only. What comes after sees dat
 import math
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,17 +18,21 @@ from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, 
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
 from tacit.problems import clip_rows
-from tacit.solvers import Rows, Solver, Task
+from tacit.solvers import Rows, Solver, Strengths, Task
 
 Floats = NDArray[np.float64]
 
 
-def _calibrated(plan: Callable[[], Plan], task: Task) -> CalibratedPlan:
-    """The plan with its noise; a budget whose noise does not fit the 64-bit grids of releases is refused here."""
+def planned(request: "Request") -> CalibratedPlan:
+    """Every release of the fit with its noise, before any data is read.
+
+    A budget whose noise does not fit the 64-bit grids of releases is refused here.
+    """
+    task = request.task
     budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
     if budget.mu < 1e-30:
         raise ValueError(f"{told} small for any useful noise")
-    calibrated = plan().calibrate(budget)
+    calibrated = _Bounding.of(request).plan(request).calibrate(budget)
     values = (task.d + 1) * max(100, task.outputs, min(task.d, 2_000))  # no release holds more
     if max(calibrated.multipliers) * math.sqrt(values) > 2.0**38:
         raise ValueError(f"{told} small for any useful noise")
@@ -47,22 +50,25 @@ class Request:
 
     task: Task
     solver: Solver
-    ridge: float  # lambda of lambda / 2 |coef|^2 next to the mean loss, on the bounded data
+    l2: float  # of l2 / 2 |coef|^2 next to the mean loss, on the bounded data
     row_norm: float | None
     y_bounds: tuple[float, float] | None
     random_state: int | None
     verbose: int
+    l1: float = 0.0  # of l1 sum |coef_j|
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit releases: weights in the user's units, the clip they are valid in, and the guarantee."""
+    """What a fit releases: weights in the user's units, the clip they are valid in, and what that cost."""
 
     coef: Floats
+    coef_noise: Floats
     intercept: Floats
     clip_low: Floats
     clip_high: Floats
     y_bounds: tuple[float, float] | None
+    plan: CalibratedPlan
     guarantee: Guarantee
 
 
@@ -73,17 +79,17 @@ class FewRowsWarning(UserWarning):
 def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: Floats) -> Fit:
     """Fit one linear model, spending the whole budget."""
     task = request.task
-    bounding = _Bounding.of(request)
-    calibrated = _calibrated(lambda: bounding.plan(request), task)
+    bounding, calibrated = _Bounding.of(request), planned(request)
     source = NoiseSource.for_fit(request.random_state, stacklevel=5)
     with calibrated.meter(source, _progress if request.verbose else None) as meter:
         rows, scaling, label, y_bounds = bounding.run(meter, X, targets)
         # The penalty is on the bounded data as the solver sees it: standardised if dense, in the user's units if
         # sparse.
-        units = scaling.scale**2 if task.sparse else np.ones(task.d)
-        weights = request.solver.run(task, rows, request.ridge / units, meter)
+        unit = scaling.scale if task.sparse else np.ones(task.d)
+        solution = request.solver.run(task, rows, Strengths(request.l2 / unit**2, request.l1 / unit), meter)
     _warn_of_lost(scaling, label)
-    coef, intercept = _in_user_units(weights, scaling, label)
+    coef, intercept = _in_user_units(solution.weights, scaling, label)
+    coef_noise, _ = _in_user_units(solution.noise, scaling, label)
     guarantee = Guarantee(
         task.budget.epsilon,
         task.budget.delta,
@@ -97,7 +103,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
         low, high = np.full(task.d, -math.inf), np.full(task.d, math.inf)
     else:
         low, high = scaling.low, scaling.high
-    return Fit(coef, intercept, low, high, y_bounds, guarantee)
+    return Fit(coef, coef_noise, intercept, low, high, y_bounds, calibrated, guarantee)
 
 
 @dataclass(frozen=True)

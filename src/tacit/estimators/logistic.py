@@ -34,10 +34,16 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         it.
     row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately.
-    solver : {"auto", "gradient"}, default="auto"
-        The algorithm.
+    solver : {"auto", "gradient", "objective", "sgd"}, default="auto"
+        The algorithm. "objective" serves two classes; "sgd" only add-remove. docs/choosing-a-solver.md compares them.
     fit_intercept : bool, default=True
         False: no intercept and no centring.
+    n_iter : int, default=None
+        Steps of the gradient solver. None: a rule in the number of rows and columns and the budget.
+    n_passes : float, default=None
+        Passes over the rows of the sgd solver. None: a rule as above.
+    batch_size : int, default=None
+        Expected number of rows in a step of the sgd solver. None: a rule as above.
     classes : array-like, default=None
         The class labels. None learns them from y, which tells whether anyone has a class; declare them where that
         matters.
@@ -55,6 +61,10 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
     classes_ : ndarray of shape (n_classes,)
     clip_low_, clip_high_ : ndarray of shape (n_features,)
         What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
+    coef_noise_ : ndarray of the shape of `coef_`
+        The standard deviation that the noise alone gives each coefficient, to first order.
+    plan_ : CalibratedPlan
+        Every release of the fit with its part of the budget and its noise, as fixed before the data was read.
     guarantee_ : Guarantee
         What the fit gave away.
     n_features_in_, feature_names_in_
@@ -62,10 +72,11 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
 
     Privacy
     -------
-    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse data without
-    `row_norm` one private selection as well, accounted by Renyi DP). Released: scales, second moments and gradients,
-    of which all attributes are functions. Assumed: the number of rows, the columns and (unless declared) the classes
-    are public, and no transformer before this one was fitted on the data.
+    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse
+    data without `row_norm` one private selection as well, accounted by Renyi DP); "sgd" and "objective" as their pages
+    say. Released: scales and what the solver's plan lists, of which all attributes are functions. Assumed: the number
+    of rows, the columns and (unless declared) the classes are public, and no transformer before this one was fitted on
+    the data.
 
     Examples
     --------
@@ -87,6 +98,9 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         row_norm: float | None = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        n_iter: int | None = None,
+        n_passes: float | None = None,
+        batch_size: int | None = None,
         classes: Any = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -98,6 +112,9 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         self.row_norm = row_norm
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.n_iter = n_iter
+        self.n_passes = n_passes
+        self.batch_size = batch_size
         self.classes = classes
         self.random_state = random_state
         self.verbose = verbose
@@ -114,7 +131,7 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
             targets,
             loss="logistic" if K == 2 else "multinomial",
             outputs=1 if K == 2 else K,
-            ridge=strength / X.shape[0],
+            l2=strength / X.shape[0],
         )
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         return self

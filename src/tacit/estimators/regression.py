@@ -24,10 +24,16 @@ _PARAMETERS = """epsilon : float, default=1.0
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately.
     y_bounds : pair of float, default=None
         Public bounds on the target, to which it is clipped. None: found privately.
-    solver : {"auto", "gradient"}, default="auto"
-        The algorithm.
+    solver : {"auto", "gradient", "objective", "sgd", "statistics"}, default="auto"
+        The algorithm; "sgd" serves only add-remove. docs/choosing-a-solver.md compares them.
     fit_intercept : bool, default=True
         False: no intercept and no centring.
+    n_iter : int, default=None
+        Steps of the gradient solver. None: a rule in the number of rows and columns and the budget.
+    n_passes : float, default=None
+        Passes over the rows of the sgd solver. None: a rule as above.
+    batch_size : int, default=None
+        Expected number of rows in a step of the sgd solver. None: a rule as above.
     random_state : int, default=None
         None draws fresh cryptographic noise. An integer makes the fit reproducible, and the noise known to those who
         know the integer.
@@ -41,6 +47,10 @@ _ATTRIBUTES = """coef_ : ndarray of shape (n_features,)
         What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
     y_bounds_ : tuple of float
         What the target was clipped to.
+    coef_noise_ : ndarray of shape (n_features,)
+        The standard deviation that the noise alone gives each coefficient, to first order.
+    plan_ : CalibratedPlan
+        Every release of the fit with its part of the budget and its noise, as fixed before the data was read.
     guarantee_ : Guarantee
         What the fit gave away.
     n_features_in_, feature_names_in_
@@ -48,10 +58,10 @@ _ATTRIBUTES = """coef_ : ndarray of shape (n_features,)
 
     Privacy
     -------
-    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse data without
-    `row_norm` one private selection as well, accounted by Renyi DP). Released: scales, second moments and gradients,
-    of which all attributes are functions. Assumed: the number of rows and the columns are public, and no transformer
-    before this one was fitted on the data."""
+    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse
+    data without `row_norm` one private selection as well, accounted by Renyi DP); "sgd" and "objective" as their pages
+    say. Released: scales and what the solver's plan lists, of which all attributes are functions. Assumed: the number
+    of rows and the columns are public, and no transformer before this one was fitted on the data."""
 
 
 class _PrivateRegressor(RegressorMixin, PrivateLinearModel):
@@ -64,7 +74,7 @@ class _PrivateRegressor(RegressorMixin, PrivateLinearModel):
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
         targets = np.asarray(y, dtype=np.float64)
-        fit = self._fit(X, targets, loss="squared", outputs=1, ridge=strength / X.shape[0], y_bounds=bounds)
+        fit = self._fit(X, targets, loss="squared", outputs=1, l2=strength / X.shape[0], y_bounds=bounds)
         self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
         self.y_bounds_ = fit.y_bounds
         return self
@@ -112,6 +122,9 @@ class LinearRegression(_PrivateRegressor):
         y_bounds: tuple[float, float] | None = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        n_iter: int | None = None,
+        n_passes: float | None = None,
+        batch_size: int | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -122,6 +135,9 @@ class LinearRegression(_PrivateRegressor):
         self.y_bounds = y_bounds
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.n_iter = n_iter
+        self.n_passes = n_passes
+        self.batch_size = batch_size
         self.random_state = random_state
         self.verbose = verbose
 
@@ -166,6 +182,9 @@ class Ridge(_PrivateRegressor):
         y_bounds: tuple[float, float] | None = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        n_iter: int | None = None,
+        n_passes: float | None = None,
+        batch_size: int | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -177,6 +196,9 @@ class Ridge(_PrivateRegressor):
         self.y_bounds = y_bounds
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.n_iter = n_iter
+        self.n_passes = n_passes
+        self.batch_size = batch_size
         self.random_state = random_state
         self.verbose = verbose
 

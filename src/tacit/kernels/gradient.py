@@ -4,6 +4,9 @@ The gradient of row i is `residual_i z_i^T`, residual_i the derivative of the lo
 row with its intercept entry. Its norm is |residual_i| |z_i|, so it is clipped by scaling the residual. A row whose
 numbers overflow contributes zero.
 
+`shape` is what some losses need one number more for: where the Huber loss turns linear, and over which width the kink
+of the hinge is rounded. Others do not read it.
+
 Rows are added in blocks of `BLOCK`, and the blocks to the total: the longest chain of additions is BLOCK + n / BLOCK,
 which bounds the rounding error of the sum (`sum_depth`).
 """
@@ -15,11 +18,11 @@ from numpy.typing import NDArray
 
 from tacit.problems.compiled import kernel
 from tacit.problems.multinomial import multinomial_derivative_row
-from tacit.problems.scalar import logistic_derivative, squared_derivative
+from tacit.problems.scalar import huber_derivative, logistic_derivative, squared_derivative, squared_hinge_derivative
 
 Floats = NDArray[np.float64]
 
-SQUARED, LOGISTIC, MULTINOMIAL = 0, 1, 2
+SQUARED, LOGISTIC, MULTINOMIAL, HUBER, HINGE, SQUARED_HINGE = range(6)
 BLOCK = 1024
 
 
@@ -45,7 +48,7 @@ def _dot(row: Floats, weights: Floats) -> float:
 
 
 @kernel
-def _residual(margins: Floats, target: float, loss: int, out: Floats) -> float:
+def _residual(margins: Floats, target: float, loss: int, shape: float, out: Floats) -> float:
     """Derivative of the loss in the margins, into `out`; returns its norm."""
     if loss == MULTINOMIAL:
         multinomial_derivative_row(margins, int(target), out)
@@ -55,6 +58,12 @@ def _residual(margins: Floats, target: float, loss: int, out: Floats) -> float:
         return math.sqrt(total)
     if loss == LOGISTIC:
         out[0] = logistic_derivative(margins[0], target)
+    elif loss == HUBER:
+        out[0] = huber_derivative(margins[0], target, shape)
+    elif loss == HINGE:
+        out[0] = -target * min(1.0, max(0.0, (1.0 - target * margins[0]) / shape))
+    elif loss == SQUARED_HINGE:
+        out[0] = squared_hinge_derivative(margins[0], target)
     else:
         out[0] = squared_derivative(margins[0], target)
     return abs(out[0])
@@ -77,7 +86,15 @@ def dense_norms(Z: Floats, bias: float, out: Floats) -> None:
 
 @kernel
 def dense_gradient(
-    Z: Floats, norms: Floats, bias: float, targets: Floats, W: Floats, loss: int, clip: float, out: Floats
+    Z: Floats,
+    norms: Floats,
+    bias: float,
+    targets: Floats,
+    W: Floats,
+    loss: int,
+    shape: float,
+    clip: float,
+    out: Floats,
 ) -> None:
     """out[k] = sum over rows of the clipped gradient in W[k]; the last entry is the intercept's."""
     n, d = Z.shape
@@ -88,7 +105,7 @@ def dense_gradient(
     for i in range(n):
         for k in range(K):
             margins[k] = _dot(Z[i], W[k, :d]) + bias * W[k, d]
-        factor = _clip_factor(_residual(margins, targets[i], loss, residual) * norms[i], clip)
+        factor = _clip_factor(_residual(margins, targets[i], loss, shape, residual) * norms[i], clip)
         if factor > 0.0:
             for k in range(K):
                 step = factor * residual[k]
@@ -118,6 +135,7 @@ def sparse_gradient(
     targets: Floats,
     W: Floats,
     loss: int,
+    shape: float,
     clip: float,
     out: Floats,
 ) -> None:
@@ -133,10 +151,30 @@ def sparse_gradient(
             for p in range(start, end):
                 total += data[p] * W[k, indices[p]]
             margins[k] = total
-        factor = _clip_factor(_residual(margins, targets[i], loss, residual) * norms[i], clip)
+        factor = _clip_factor(_residual(margins, targets[i], loss, shape, residual) * norms[i], clip)
         if factor > 0.0:
             for k in range(K):
                 step = factor * residual[k]
                 for p in range(start, end):
                     out[k, indices[p]] += step * data[p]
                 out[k, d] += step * bias
+
+
+@kernel
+def dense_margins(Z: Floats, bias: float, w: Floats, out: Floats) -> None:
+    """The margin of each row."""
+    d = Z.shape[1]
+    for i in range(len(Z)):
+        out[i] = _dot(Z[i], w[:d]) + bias * w[d]
+
+
+@kernel
+def sparse_margins(
+    data: Floats, indices: NDArray[np.int64], indptr: NDArray[np.int64], bias: float, w: Floats, out: Floats
+) -> None:
+    """The margin of each CSR row."""
+    for i in range(len(out)):
+        total = bias * w[-1]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * w[indices[p]]
+        out[i] = total

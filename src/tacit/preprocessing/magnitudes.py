@@ -14,6 +14,7 @@ Mask = NDArray[np.bool_]
 
 WIDEST = 24  # the first histogram sees magnitudes from 2^-24 to 2^24
 BELOW, ABOVE = 8, 1  # the second, exponents from 8 below the largest to 1 above it
+_MARGIN = 0.5  # deviations beyond the largest noise expected
 LIMIT = 3.0  # values are clipped to this many scales from the centre
 
 
@@ -26,16 +27,27 @@ def bin_values(low: int, high: int) -> Floats:
 def surviving(counts: Floats, noise: float, columns: int) -> Mask:
     """Bins that stand out of the noise, and their neighbours that still do.
 
-    Seeds are bins above the largest noise expected among all columns' bins, and a column's largest bin if above the
-    largest expected among its own; from a seed, adjacent bins above two standard deviations join.
+    What stands out is a bin by itself, or with its two neighbours, as values of one magnitude fall into several bins.
+    Seeds are those beyond the largest noise expected among all columns' bins, with a margin because one false seed far
+    away ruins a scale; and the most outstanding of a column. From a seed, adjacent bins above two deviations join. A
+    column that stands alone, as a label does, has little noise, and all depends on it: it is held to more.
     """
     bins = len(counts)
+    least, joining = (3.4, 1.0) if columns > 1 else (3.8, 2.0)  # deviations of a column's best, and of its neighbours
     if noise == 0.0:
         return counts > 0
-    keep = counts > noise * math.sqrt(2.0 * math.log(2.0 * columns * bins))
-    top = int(np.argmax(counts))
-    if counts[top] > noise * math.sqrt(2.0 * math.log(bins)):
-        keep[top] = True
+    padded = np.concatenate([[0.0], counts, [0.0]])
+    triples = np.stack([padded[:-2], padded[1:-1], padded[2:]])
+    together = triples.sum(axis=0) / math.sqrt(3.0)
+    several = together > triples.max(axis=0)  # three bins say more than any of them
+    outstanding = np.where(several, together, counts)
+    expected = math.sqrt(2.0 * math.log(2.0 * columns * bins))
+    seeds = outstanding > noise * (expected + _MARGIN)
+    seeds[int(np.argmax(outstanding))] |= bool(outstanding.max() > noise * least)
+    keep = seeds & ~several
+    for seed in np.flatnonzero(seeds & several):
+        near = slice(max(0, int(seed) - 1), int(seed) + 2)
+        keep[near] |= counts[near] >= min(noise * joining, float(counts[near].max()))
     candidates = counts > 2.0 * noise
     for step in (1, -1):
         grown = keep[::step]

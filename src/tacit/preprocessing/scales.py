@@ -159,9 +159,10 @@ class MomentScale:
             rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
             sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
         first, second = GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, sums) / self.n
-        # Shrink means by their noise, and variances towards their average by how noisy they are.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean = np.where(first == 0.0, 0.0, first * np.maximum(0.0, 1.0 - (error / first) ** 2))
+        # Shrink the means together by their noise (James and Stein), and variances towards their average by how noisy
+        # they are. Single means that stand out of the noise by chance would move rows farther than no centring does.
+        size = float(first @ first)
+        mean = first * max(0.0, 1.0 - self.d * error**2 / size) if size > 0.0 else first
         weight = 1.0 / (1.0 + (error * self.d) ** 2)
         variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
         floor = 0.09 * float(variance.mean())

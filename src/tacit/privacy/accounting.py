@@ -4,7 +4,7 @@
 |---------------------------------------|-----------------------------------------------------------------|
 | Gaussians                             | exact Gaussian DP, closed form                                  |
 | Gaussians, sampled Gaussians, Laplace | privacy loss distributions (PLD) of `dp_accounting`             |
-| anything with a private selection     | Renyi DP of `dp_accounting` on a dense grid of orders           |
+| anything known by its zCDP            | Renyi DP of `dp_accounting` on a dense grid of orders           |
 
 Mixed kinds are sound because one accountant always sees the whole event: all Gaussians are first merged into one
 (exactly), then either every part has a dominating pair and the PLDs are convolved, or every part has a Renyi
@@ -43,14 +43,9 @@ _FOURIER_ERROR_PER_STEP = 4e-16
 _DENSE_ORDERS = 1.0 + np.geomspace(0.02, 1e7, 1400)
 # A sampled Gaussian's Renyi curve takes time in proportion to the order; its formula at whole orders is a sum of
 # positive terms, so only the small orders, where the spacing matters, are fractional.
-_SAMPLED_ORDERS = np.concatenate(
-    [
-        1.0 + np.geomspace(0.1, 0.95, 12),
-        np.arange(2, 8, 0.25),
-        np.arange(8, 64),
-        np.geomspace(64, 1100, 36).round(),
-    ]
-)
+_WHOLE_ORDERS = np.concatenate([np.arange(2, 64), np.geomspace(64, 1100, 36).round()])
+_SAMPLED_ORDERS = np.unique(np.concatenate([1.0 + np.geomspace(0.1, 0.95, 12), np.arange(2, 8, 0.25), _WHOLE_ORDERS]))
+_FEW = 0.1  # above this sampling rate the series for fractional orders may not converge
 # Rounding of that curve, for each step; added as a constant so that it can never come out too small.
 _RENYI_ERROR_PER_STEP = 1e-13
 
@@ -181,8 +176,10 @@ def _pld(event: DpEvent, spacing: float) -> PLDAccountant:
 
 def _renyi(event: DpEvent) -> RdpAccountant:
     parts = merged(event)
-    sampled = any(isinstance(leaf, PoissonSampledDpEvent) for leaf, _ in parts)
-    accountant = RdpAccountant(_SAMPLED_ORDERS if sampled else _DENSE_ORDERS)
+    rates = [leaf.sampling_probability for leaf, _ in parts if isinstance(leaf, PoissonSampledDpEvent)]
+    sampled = bool(rates)
+    sampled_orders = _SAMPLED_ORDERS if max(rates, default=0.0) <= _FEW else _WHOLE_ORDERS
+    accountant = RdpAccountant(sampled_orders if sampled else _DENSE_ORDERS)
     for leaf, times in parts:
         accountant.compose(leaf, times)
     if sampled:

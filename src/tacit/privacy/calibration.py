@@ -3,7 +3,7 @@
 The multipliers are `t` times fixed proportions, and calibration finds the smallest `t` that meets the budget:
 
 - Gaussians alone: `t = 1/mu`, exact.
-- Gaussians and private selections: `t = 1/sqrt(2 rho)`, exact for zCDP on the dense orders.
+- with private selections or objective perturbation: `t = 1/sqrt(2 rho)`, exact for zCDP on the dense orders.
 - with sampled or Laplace releases: a root search on the accountant's epsilon, which is decreasing in `t`. The PLD is
   discretised pessimistically, so a coarse spacing is sound: it uses the coarsest that costs under half a percent.
 
@@ -26,6 +26,9 @@ _SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
 _SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
 _LANDING = 0.995  # the search ends between this part of the epsilon asked for and all of it
 _FULL = 0.999  # fixed releases that take more than this leave too little to share out
+# Kinds known by their zCDP: what the multiplier times this would cost as the multiplier of a Gaussian. A selection is
+# e0^2 / 8 = rho, and a Gaussian 1 / (2 z^2).
+_GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.OBJECTIVE_COST)}
 _FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
 
 
@@ -67,7 +70,7 @@ def _at_share(release: Release, share: float) -> float:
     unit = (
         math.sqrt(release.count / share) * release.sampling
     )  # sampled: the large-noise limit of the central limit theorem
-    return unit / 2 if release.kind == "exponential" else unit  # e0^2 / 8 = rho = 1/2 at e0 = 2
+    return unit / _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
 
 
 def _at_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...], scale: float) -> CalibratedPlan:
@@ -77,9 +80,9 @@ def _at_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...], scale:
 
 
 def _closed_form_scale(plan: Plan, budget: Budget) -> float:
-    """Spend what the fixed releases leave of mu^2, or of 2 rho where something is selected."""
-    selects = any(r.kind == "exponential" for r in plan.releases)
-    capacity = 2.0 * budget.rho if selects else _mu_for_recomputation(plan, budget) ** 2
+    """Spend what the fixed releases leave of mu^2, or of 2 rho where something is known by its zCDP only."""
+    by_zcdp = any(r.kind in _GAUSSIAN_EQUIVALENT for r in plan.releases)
+    capacity = 2.0 * budget.rho if by_zcdp else _mu_for_recomputation(plan, budget) ** 2
     fixed = sum(_spent(r, r.multiplier) for r in plan.releases if r.multiplier is not None)
     if fixed >= capacity:
         raise BudgetExceededError(_too_much(budget))
@@ -100,8 +103,8 @@ def _mu_for_recomputation(plan: Plan, budget: Budget) -> float:
 
 
 def _spent(release: Release, multiplier: float) -> float:
-    """What all `count` releases take of mu^2 (of 2 rho for a selection: e0^2 / 4)."""
-    unit = 2.0 * multiplier if release.kind == "exponential" else multiplier
+    """What all `count` releases take of mu^2 (of 2 rho for what is known by its zCDP)."""
+    unit = multiplier * _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
     return release.count / unit / unit
 
 

@@ -45,6 +45,22 @@ def exponential(e0: float) -> DpEvent:
     return ZCDpEvent(float(e0) ** 2 / 8)
 
 
+OBJECTIVE_RATIO = 0.3
+"""tau / mu of objective perturbation: what the curvature may tell, over what the noise covers."""
+
+# Where -x - log(1 - x) meets log 2 at x, c = 2 log 2 / x^2; rounded up.
+OBJECTIVE_COST = 1.0 + 2.3502 * OBJECTIVE_RATIO**2
+
+
+def objective(noise_multiplier: float) -> DpEvent:
+    """Objective perturbation with noise of `noise_multiplier` times the longest gradient, and tau = OBJECTIVE_RATIO mu.
+
+    It is zCDP with rho = (mu^2 + c tau^2) / 2, mu = 1 / noise_multiplier.
+    """
+    z = float(noise_multiplier)
+    return ZCDpEvent(OBJECTIVE_COST / z / z / 2 if z > 0 else math.inf)
+
+
 def repeated(event: DpEvent, count: int) -> DpEvent:
     """The event `count` times over."""
     return event if count == 1 else SelfComposedDpEvent(event, int(count))
@@ -100,7 +116,7 @@ _WORDS: dict[type, str] = {
     GaussianDpEvent: "Gaussian release",
     PoissonSampledDpEvent: "sampled Gaussian release",
     LaplaceDpEvent: "Laplace release",
-    ZCDpEvent: "private selection",
+    ZCDpEvent: "zCDP release",
     NonPrivateDpEvent: "non-private release",
 }
 

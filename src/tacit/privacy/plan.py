@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.privacy.meter import Meter, Progress
     from tacit.privacy.noise.source import NoiseSource
 
-Kind = Literal["gaussian", "laplace", "exponential"]
+Kind = Literal["gaussian", "laplace", "exponential", "objective"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Release:
     ----------
     name : str
         Unique in its plan; the meter and the report use it.
-    kind : {"gaussian", "laplace", "exponential"}
-        The law of the noise.
+    kind : {"gaussian", "laplace", "exponential", "objective"}
+        The law of the noise, and where it enters: "objective" is Gaussian noise inside a problem that is then
+        minimised.
     share : float, optional
         Part of the budget, relative to the other shares of the plan, for all `count` releases together. It is a
         share of mu^2 between Gaussians and of rho (zCDP) between mixed kinds, never of epsilon.
@@ -81,6 +82,8 @@ class Release:
             one = events.gaussian(multiplier, self.sampling)
         elif self.kind == "laplace":
             one = events.laplace(multiplier)
+        elif self.kind == "objective":
+            one = events.objective(multiplier)
         else:
             one = events.exponential(1.0 / multiplier if multiplier > 0 else float("inf"))
         return events.repeated(one, self.count)

@@ -4,23 +4,60 @@ A solver sees bounded rows and a meter. It releases what its plan says and retur
 """
 
 from tacit.solvers.gradient import GradientSolver
-from tacit.solvers.task import Rows, Solver, Task
+from tacit.solvers.objective import ObjectiveSolver
+from tacit.solvers.sgd import SGDSolver
+from tacit.solvers.statistics import StatisticsSolver
+from tacit.solvers.task import Options, Rows, Solution, Solver, Strengths, Task
 
-SOLVERS: dict[str, Solver] = {"gradient": GradientSolver()}
+_ALL: tuple[Solver, ...] = (GradientSolver(), ObjectiveSolver(), SGDSolver(), StatisticsSolver())
+SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
+
+
+WIDE = 1_000
+"""Sparse tables with more columns than this are text-like: `auto` leaves the preconditioned steps for them."""
+
+
+def _default(task: Task) -> str:
+    """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
+    if task.penalty != "l2" or task.loss in ("hinge", "squared hinge"):
+        return "sgd"
+    if task.sparse and task.d > WIDE:
+        if task.loss == "logistic":
+            return "objective"
+        if task.loss == "multinomial" and task.budget.adjacency == "add-remove":
+            return "sgd"
+    return "gradient"
 
 
 def choose(name: str, task: Task) -> Solver:
     """The solver of that name, or the default for "auto"; refuses a task it cannot serve, and names those that can."""
-    solver = SOLVERS["gradient" if name == "auto" else name]
-    if task.loss not in solver.losses:
-        able = [other.name for other in SOLVERS.values() if task.loss in other.losses]
-        raise ValueError(f"solver={name!r} does not serve the {task.loss} loss; these do: {', '.join(able)}")
-    if task.budget.adjacency not in solver.adjacencies:
-        able = [other.name for other in SOLVERS.values() if task.budget.adjacency in other.adjacencies]
-        raise ValueError(
-            f"solver={name!r} does not serve adjacency={task.budget.adjacency!r}; these do: {', '.join(able)}"
-        )
+    solver = SOLVERS[_default(task) if name == "auto" else name]
+    asked: tuple[tuple[str, str, str], ...] = (
+        ("losses", task.loss, f"the {task.loss} loss"),
+        ("adjacencies", task.budget.adjacency, f"adjacency={task.budget.adjacency!r}"),
+        ("penalties", task.penalty, f"the {task.penalty} penalty"),
+        *(("options", option, f"the parameter {option}") for option in task.options.given),
+    )
+    missing = [words for kind, wanted, words in asked if wanted not in getattr(solver, kind)]
+    if missing:
+        able = [s.name for s in SOLVERS.values() if all(wanted in getattr(s, kind) for kind, wanted, _ in asked)]
+        which = f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for"
+        told = f"solver='auto' ({solver.name} here)" if name == "auto" else f"solver={name!r}"
+        raise ValueError(f"{told} does not serve {' and '.join(missing)}; {which}")
     return solver
 
 
-__all__ = ["SOLVERS", "GradientSolver", "Rows", "Solver", "Task", "choose"]
+__all__ = [
+    "SOLVERS",
+    "GradientSolver",
+    "ObjectiveSolver",
+    "Options",
+    "Rows",
+    "SGDSolver",
+    "Solution",
+    "Solver",
+    "StatisticsSolver",
+    "Strengths",
+    "Task",
+    "choose",
+]

@@ -21,36 +21,35 @@ few noisy power iterations), then T sums of gradients; all Gaussian, so the plan
 
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
-Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); C = kappa sqrt(d') with kappa falling from 1 to 1/2
-as the noise grows, and rising without limit as it vanishes; T = 30, and more where there is little noise; the penalty
-is at least 0.2 C sqrt(d') / (n mu_g).
+Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); C = kappa sqrt(d') with kappa falling from 1 to 0.3
+(squared loss: 0.7) as the noise grows, and rising without limit as it vanishes; T = 30, and more where there is little
+noise; the penalty is at least 0.2 C sqrt(d') / (n mu_g). Classifiers end by shrinking all weights by what the noise of
+the steps, which is known, adds to the variance of a margin.
 """
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.sparse import csr_array
+from scipy.sparse import eye_array
 
 from tacit.kernels import gradient as kernels
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
-from tacit.solvers.task import LossName, Rows, Task
+from tacit.solvers.passes import CURVATURE, SHRINK, Passes
+from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
 
 FULL_MATRIX = 2_000
-_CODES = {"squared": kernels.SQUARED, "logistic": kernels.LOGISTIC, "multinomial": kernels.MULTINOMIAL}
-_CURVATURE = {"squared": 1.0, "logistic": 0.25, "multinomial": 0.5}
-_SHRINK = 1.0 - 2.0**-30
 _POWER_STEPS = 4
 _STEPS = 30
+_SHRINKAGE = 0.2
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
 
@@ -66,19 +65,16 @@ class Settings:
     @classmethod
     def of(cls, task: Task) -> "Settings":
         """From n, d and mu alone."""
-        width = math.sqrt(task.d + task.fit_intercept)
-        nu = (task.d + 1) / (task.n * task.budget.mu)
-        calm = 1e-3 / nu if nu > 0 else math.inf  # above 1 where the noise hardly matters
-        kappa = min(1.0, max(0.5, 0.5 * (0.05 / max(nu, 1e-12)) ** 0.25))
-        if task.loss == "squared":
-            kappa = min(1.0, 1.4 * kappa)
-        steps = round(_STEPS * min(40.0, max(1.0, math.sqrt(calm))))
-        growth = max(1.0, math.sqrt(calm))
+        width = math.sqrt(task.width)
+        kappa = 0.5 * (0.05 / max(task.nu, 1e-12)) ** 0.25
+        kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == "squared" else max(0.3, kappa))
+        growth = max(1.0, math.sqrt(task.calm))
+        steps = task.options.n_iter or round(_STEPS * min(40.0, growth))
         return cls(
             steps,
             clip=kappa * width * min(growth, _NO_CLIP),
             radius=width * min(growth, LIMIT),  # no standardised row is longer than LIMIT times the width
-            momentum=1.0 - _STEPS / steps,
+            momentum=max(0.0, 1.0 - _STEPS / steps),
         )
 
 
@@ -89,6 +85,8 @@ class GradientSolver:
     name: ClassVar[str] = "gradient"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial")
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
+    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
+    options: ClassVar[tuple[str, ...]] = ("n_iter",)
 
     def plan(self, task: Task, share: float) -> Plan:
         """The curvature, then the gradients."""
@@ -101,121 +99,79 @@ class GradientSolver:
             steps,
         )
 
-    def run(self, task: Task, rows: Rows, ridge: Floats, meter: Meter) -> Floats:
+    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
         """The mean of the second half of the iterates."""
         settings = Settings.of(task)
-        steps, width = settings.steps, task.d + task.fit_intercept
-        passes = _Passes(task, rows)
+        steps = settings.steps
+        passes = Passes(task, rows)
         clip = settings.clip
-        noise = meter.multiplier("gradients")
-        penalty = np.zeros(task.d + 1)
-        penalty[: task.d] = np.maximum(ridge, 0.2 * clip * math.sqrt(width) * noise / math.sqrt(steps) / task.n)
-        descend = _preconditioner(task, passes, penalty, meter)
         sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, passes.depth))
+        noise = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / task.n
+        penalty = np.zeros(task.d + 1)
+        penalty[: task.d] = np.maximum(strengths.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
+        curvature = _released_curvature(task, passes, penalty, meter)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         w = np.zeros((task.outputs, task.d + 1))
         ahead, mean = w, np.zeros_like(w)
         tail = steps - steps // 2
         for step in range(steps):
-            total = mechanism.release(meter, "gradients", passes.gradient(ahead, clip * _SHRINK))
-            before, w = w, ahead - descend(total / task.n + penalty * ahead)
+            total = mechanism.release(meter, "gradients", passes.gradient(ahead, clip * SHRINK))
+            before, w = w, ahead - curvature.inverse_times(total / task.n + penalty * ahead)
             if not task.fit_intercept:
                 w[:, -1] = 0.0
             ahead = w + settings.momentum * step / (step + 3) * (w - before)
             if step >= steps - tail:
                 mean += w / tail
-        return mean
+        if task.loss != "squared":
+            # A probability should average over what the noise may have done to the margin. For normal noise of variance
+            # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
+            variance = float(curvature.moments @ np.square(noise * curvature.amplification(steps, curvature.moments)))
+            mean /= math.sqrt(1.0 + variance * math.pi / 8.0)
+        spread = noise * curvature.amplification(steps, curvature.least)
+        deviations = np.sqrt(np.square(curvature.vectors) @ np.square(spread))
+        return Solution(mean, np.tile(deviations, (task.outputs, 1)))
 
 
-class _Passes:
-    """Passes over the rows; every sum it returns is private until it has noise."""
+@dataclass(frozen=True, eq=False)
+class _Curvature:
+    """Second moments as released, and the inverse of a bound on the curvature that they give.
 
-    def __init__(self, task: Task, rows: Rows) -> None:
-        self._task = task
-        self._Z = rows.Z
-        self._targets = rows.targets
-        self._bias = 1.0 if task.fit_intercept else 0.0
-        self._norms = np.empty(task.n)
-        if isinstance(rows.Z, csr_array):
-            self._indices, self._indptr = rows.Z.indices.astype(np.int64), rows.Z.indptr.astype(np.int64)
-            kernels.sparse_norms(rows.Z.data, self._indptr, self._bias, self._norms)
-            self.depth = task.n
-        else:
-            kernels.dense_norms(rows.Z, self._bias, self._norms)
-            self.depth = kernels.sum_depth(task.n)
+    All in the directions `vectors` (columns), as if every feature had the same penalty: `moments` is what the second
+    moments are likely to be, `least` what they are at least, and `inverse` the inverse of the bound.
+    """
 
-    def gradient(self, w: Floats, clip: float) -> Floats:
-        """The sum of clipped gradients."""
-        out = np.empty_like(w)
-        code = _CODES[self._task.loss]
-        if isinstance(self._Z, csr_array):
-            kernels.sparse_gradient(
-                self._Z.data, self._indices, self._indptr, self._norms, self._bias, self._targets, w, code, clip, out
-            )
-        else:
-            kernels.dense_gradient(self._Z, self._norms, self._bias, self._targets, w, code, clip, out)
-        return out
+    vectors: Any
+    moments: Floats
+    least: Floats
+    inverse: Floats
+    h: float  # the loss's curvature
+    penalty: Any
+    factor: Any = None  # of the bound as a matrix
 
-    def second_moments(self, radius: float) -> Floats:
-        """The sum of z z^T over rows clipped to `radius`, intercept last."""
-        d = self._task.d
-        total = np.zeros((d + 1, d + 1))
-        for block, scale in self._blocks(radius):
-            clipped = _times(block, scale[:, None])
-            product = clipped.T @ clipped
-            total[:d, :d] += product.toarray() if isinstance(block, csr_array) else product
-            total[:d, d] += (clipped.T @ scale) * self._bias
-            total[d, d] += float(scale @ scale) * self._bias
-        total[d, :d] = total[:d, d]
-        return total
+    def inverse_times(self, g: Floats) -> Floats:
+        """The inverse of the bound times each row of `g`."""
+        return g * self.inverse if self.factor is None else cho_solve(self.factor, g.T).T
 
-    def squares(self, radius: float) -> Floats:
-        """The diagonal of `second_moments`."""
-        d = self._task.d
-        total = np.zeros(d + 1)
-        for block, scale in self._blocks(radius):
-            total[:d] += _times(block, block).T @ np.square(scale)
-            total[d] += float(scale @ scale) * self._bias
-        return total
+    def amplification(self, steps: int, moments: Floats) -> Floats:
+        """The deviation that unit noise in every gradient leaves in the returned mean, for these second moments.
 
-    def curvature_times(self, v: Floats, diagonal: Floats, radius: float) -> Floats:
-        """The sum of u (u.v), u = z / sqrt(diagonal) clipped to `radius`."""
-        d = self._task.d
-        weights = 1.0 / np.sqrt(diagonal)
-        total = np.zeros(d + 1)
-        for block, _ in self._blocks(math.inf):
-            scaled = _times(block, weights[:d])
-            bias = self._bias * weights[d]
-            norm = np.sqrt(_row_sums(_times(scaled, scaled)) + bias**2)
-            factor = np.minimum(1.0, radius * _SHRINK / np.maximum(norm, 1e-300)) ** 2
-            inner = (_row_sums(_times(scaled, v[:d])) + bias * v[d]) * factor
-            total[:d] += scaled.T @ inner
-            total[d] += bias * float(inner.sum())
-        return total
-
-    def _blocks(self, radius: float) -> Iterator[tuple[Any, Floats]]:
-        """Blocks of rows, and what to scale each row by so that its norm stays within `radius`."""
-        for start in range(0, self._task.n, kernels.BLOCK):
-            end = min(start + kernels.BLOCK, self._task.n)
-            norms = self._norms[start:end]
-            yield self._Z[start:end], np.minimum(1.0, radius * _SHRINK / np.maximum(norms, 1e-300))
+        Noise of step s reaches iterate t > s as (1 - c)^(t - s - 1) times the inverse, c = inverse * curvature.
+        """
+        kept = 1.0 - np.minimum(self.inverse * (self.h * moments + self.penalty), 1.0)
+        half = steps // 2
+        sums = np.zeros((steps + 1, len(kept)))  # of the first k powers
+        for k in range(steps):
+            sums[k + 1] = 1.0 + kept * sums[k]
+        reach = sums[1:].copy()  # of noise k steps before the end, on the sum of the iterates in the second half
+        reach[steps - half :] -= sums[1 : half + 1]
+        return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def _times(table: Any, factor: Any) -> Any:
-    """Elementwise product, sparse where the table is."""
-    return csr_array(table.multiply(factor)) if isinstance(table, csr_array) else table * factor
-
-
-def _row_sums(table: Any) -> Floats:
-    """The sum of each row, taken over that row alone."""
-    return np.asarray(table.sum(axis=1)).ravel()
-
-
-def _preconditioner(task: Task, passes: _Passes, penalty: Floats, meter: Meter) -> Callable[[Floats], Floats]:
-    """A function that multiplies a gradient by the inverse of a bound on the curvature."""
-    n, width = task.n, task.d + task.fit_intercept
+def _released_curvature(task: Task, passes: Passes, penalty: Floats, meter: Meter) -> _Curvature:
+    """The second moments, or for many columns their diagonal and how far the largest eigenvalue exceeds it."""
+    n, width = task.n, task.width
     radius = Settings.of(task).radius
-    h = _CURVATURE[task.loss]
+    h = CURVATURE[task.loss]
     slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
     outer = Sensitivity.outer_product(radius)
     sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
@@ -223,22 +179,25 @@ def _preconditioner(task: Task, passes: _Passes, penalty: Floats, meter: Meter) 
     floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
     if task.d <= FULL_MATRIX:
         mechanism = GaussianMatrix(sensitivity, bound=n * radius**2)
-        moments = mechanism.release(meter, "second moments", passes.second_moments(radius)) / n
-        values, vectors = eigh(moments)
-        bound = (vectors * (np.maximum(values, 0.0) + math.sqrt(2 * width) * deviation + floor)) @ vectors.T
-        factor = cho_factor(h * bound + np.diag(penalty))
-        return lambda g: cho_solve(factor, g.T).T
-    squares = (
-        GaussianVector(sensitivity, bound=n * radius**2).release(meter, "second moments", passes.squares(radius)) / n
-    )
-    diagonal = np.maximum(squares, 0.0) + 2.0 * deviation + floor
-    largest = _largest_curvature(task, passes, diagonal, radius, slack, meter)
-    inverse = 1.0 / (h * max(largest, 1.0) * diagonal + penalty)
-    return lambda g: g * inverse
+        values, vectors = eigh(mechanism.release(meter, "second moments", passes.second_moments(radius)) / n)
+        edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
+        # No eigenvalue exceeds the width, so steps stay stable where the noise would lift the bound beyond half of it.
+        lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
+        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(penalty))
+        typical = float(penalty[: task.d].mean())
+        least = np.maximum(values - edge, 0.0)
+        rest = max(0.0, width - float(least.sum()))  # columns have unit scale, so the eigenvalues add up to the width
+        return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
+    diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
+    values = np.maximum(diagonal_mechanism.release(meter, "second moments", passes.squares(radius)) / n, 0.0)
+    diagonal = values + 2.0 * deviation + floor
+    largest = max(1.0, _largest_curvature(task, passes, diagonal, radius, slack, meter))
+    inverse = 1.0 / (h * largest * diagonal + penalty)
+    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, penalty)
 
 
 def _largest_curvature(
-    task: Task, passes: _Passes, diagonal: Floats, radius: float, slack: float, meter: Meter
+    task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, meter: Meter
 ) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
     sensitivity = Sensitivity(radius**2 + slack, radius**2 + slack)

@@ -1,6 +1,7 @@
 """What a solver may know before the data is read, and what it is handed to work on."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -11,7 +12,22 @@ from tacit.privacy import Budget, Meter, Plan
 from tacit.privacy.checks import Adjacency
 
 Floats = NDArray[np.float64]
-LossName = Literal["squared", "logistic", "multinomial"]
+LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
+PenaltyName = Literal["l2", "l1"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user may set in place of a solver's own rule; None leaves it to the rule."""
+
+    n_iter: int | None = None
+    n_passes: float | None = None
+    batch_size: int | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of those that were set."""
+        return tuple(name for name, value in vars(self).items() if value is not None)
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,23 @@ class Task:
     sparse: bool
     fit_intercept: bool
     budget: Budget
+    penalty: PenaltyName = "l2"
+    options: Options = field(default_factory=Options)
+
+    @property
+    def width(self) -> int:
+        """The length of a row with its intercept entry."""
+        return self.d + self.fit_intercept
+
+    @property
+    def nu(self) -> float:
+        """The noise that one parameter meets, over the signal of n rows: (d + 1) / (n mu)."""
+        return (self.d + 1) / (self.n * self.budget.mu)
+
+    @property
+    def calm(self) -> float:
+        """How far the noise is below what matters: above 1, rules may give up what they hold against noise."""
+        return 1e-3 / self.nu if self.nu > 0 else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +71,32 @@ class Rows:
     Z: Floats | csr_array
     targets: Floats
 
+    def some(self, places: NDArray[np.int64]) -> "Rows":
+        """The rows at these places; which they are is as private as the rows."""
+        return Rows(self.Z[places], self.targets[places])
+
     def __repr__(self) -> str:
         return "Rows(private)"
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """The penalty that the user asked for, of each feature, next to the mean loss: l2_j / 2 w_j^2 + l1_j |w_j|."""
+
+    l2: Floats
+    l1: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver returns: functions of what it released, and of public numbers.
+
+    `weights` has shape (outputs, d + 1), the intercept last. `noise` has the same shape: the standard deviation that
+    the noise alone gives each weight, to first order.
+    """
+
+    weights: Floats
+    noise: Floats
 
 
 class Solver(Protocol):
@@ -57,12 +114,16 @@ class Solver(Protocol):
     def adjacencies(self) -> tuple[Adjacency, ...]:
         """The neighbour relations it serves."""
 
+    @property
+    def penalties(self) -> tuple[PenaltyName, ...]:
+        """The penalties it serves."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The fields of `Options` it reads."""
+
     def plan(self, task: Task, share: float) -> Plan:
         """Every release, for this part of the budget."""
 
-    def run(self, task: Task, rows: Rows, ridge: Floats, meter: Meter) -> Floats:
-        """The weights, of shape (outputs, d + 1), the intercept last.
-
-        `ridge` holds for each feature the l2 penalty that the user asked for, per row: lambda_j / 2 w_j^2 next to the
-        mean loss. A solver may use more.
-        """
+    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+        """The weights. A solver may penalise more than the user asked for."""

@@ -6,6 +6,7 @@ non-private limit (multiplier 0) it returns the exact answer. All sensitivities 
 
 from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
 from tacit.privacy.mechanisms.histogram import Histogram
+from tacit.privacy.mechanisms.objective import ObjectivePerturbation
 from tacit.privacy.mechanisms.selection import Quantile, Selection, SignedVertex, Threshold, TopK
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 
@@ -14,6 +15,7 @@ __all__ = [
     "GaussianVector",
     "Histogram",
     "LaplaceVector",
+    "ObjectivePerturbation",
     "Quantile",
     "Selection",
     "Sensitivity",

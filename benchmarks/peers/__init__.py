@@ -1,0 +1,1 @@
+"""Other libraries, run from environments of their own."""

@@ -1,0 +1,5 @@
+"""What each command does, one file each; `tacit.cli` parses the words and calls `run`.
+
+A command raises `ValueError`, `OSError` or `ImportError` for what its user can put right; the command line prints that
+as one line. No message quotes a value of the data.
+"""

@@ -1,0 +1,228 @@
+"""`tacit fit`: a table in, a private model and a report out."""
+
+import os
+import sys
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+import tacit
+from tacit.commands import tables
+from tacit.commands.schema import Column, Schema, quoted, split
+from tacit.estimators import LinearRegression, LogisticRegression, Ridge
+from tacit.report.model import Remark, model_report
+
+MODELS = {"logistic": LogisticRegression, "linear": LinearRegression, "ridge": Ridge}
+TASKS = {"logistic": "classification", "linear": "regression", "ridge": "regression"}
+_PACKAGE = Path(tacit.__file__).parent
+
+
+def run(arguments: Namespace) -> int:
+    """Read, fit, write the model and the report, and say what was given away."""
+    schema = Schema() if arguments.schema is None else Schema.load(arguments.schema)
+    schema = schema.with_words(arguments.categories, arguments.drop, arguments.fill, arguments.classes)
+    target = arguments.target or schema.target
+    if target is None:
+        raise ValueError("--target is missing: name the column to predict")
+    _check_places(arguments.data, arguments.out, arguments.report)
+    table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
+    name = _model_name(arguments, schema, table.y)
+    columns = encoder(table.columns)
+    features = feature_names(table.columns)
+    say(f"{len(table.y):,} rows; {len(table.columns)} columns become {len(features)} features; {_reason(name, target)}")
+    model = _model(name, arguments, schema)
+    y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
+    with _own_warnings("tacit fit"):
+        model.fit(columns.transform(table.frame), y)
+    remarks = list(_remarks(table))
+    steps = model.to_sklearn().steps if arguments.sklearn else [("model", model)]
+    pipeline = Pipeline([("columns", columns), *steps])
+    pipeline.tacit_ = _memory(model, table.columns, target, remarks)
+    _dump(pipeline, arguments.out)
+    if arguments.report is not None:
+        arguments.report.write_text(
+            model_report(model, names=features, target=target, note=_note(table.columns), remarks=remarks),
+            encoding="utf8",
+        )
+    print(model.guarantee_)
+    written = [arguments.out] if arguments.report is None else [arguments.out, arguments.report]
+    print(f"Wrote {' and '.join(map(str, written))}.")
+    return 0
+
+
+def encoder(columns: Sequence[Column]) -> ColumnTransformer:
+    """Numbers as they are, categories one-hot, constants for missing values.
+
+    It is fitted on one made-up row, so nothing in it comes from the data. A value that is not a declared category
+    becomes zeros.
+    """
+    steps: list[tuple[str, Any, list[str]]] = []
+    for place, column in enumerate(columns):
+        parts: list[Any] = []
+        if column.fill is not None and not column.is_text:  # a column of whole numbers cannot take any constant
+            parts.append(FunctionTransformer(np.asarray, kw_args={"dtype": float}, feature_names_out="one-to-one"))
+        if column.fill is not None:
+            parts.append(SimpleImputer(strategy="constant", fill_value=column.fill, keep_empty_features=True))
+        if column.categories is not None:
+            values = np.array(column.categories, dtype=object if column.is_text else np.float64)
+            parts.append(OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))
+        step = "passthrough" if not parts else parts[0] if len(parts) == 1 else make_pipeline(*parts)
+        steps.append((f"column {place}", step, [column.name]))
+    made_up = {column.name: [column.categories[0] if column.categories else 0.0] for column in columns}
+    transformer = ColumnTransformer(steps, verbose_feature_names_out=False)
+    return transformer.fit(tables.pandas().DataFrame(made_up))
+
+
+def feature_names(columns: Sequence[Column]) -> list[str]:
+    """What the encoder's output columns are."""
+    return [name for column in columns for name in column.features]
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"tacit: {text}", file=sys.stderr)
+
+
+def _check_places(data: Path, out: Path, report: Path | None) -> None:
+    """Refuse what could not be written after the budget is spent, or would overwrite the data."""
+    for path in [out] if report is None else [out, report]:
+        if path.is_dir() or not os.access(path.resolve().parent, os.W_OK):
+            raise ValueError(f"{path} cannot be written: it is a folder, or its folder is not there to write to")
+        if path.resolve() == data.resolve():
+            raise ValueError(f"{path} is the data itself")
+    if report is not None and report.resolve() == out.resolve():
+        raise ValueError("--out and --report name the same file")
+
+
+def _model_name(arguments: Namespace, schema: Schema, y: Any) -> str:
+    """The model: as told, else by what is declared, else by whether the target is a number, whatever its values are."""
+    task = arguments.task
+    if arguments.model is not None:
+        if task is not None and TASKS[arguments.model] != task:
+            raise ValueError(f"--model {arguments.model} is for {TASKS[arguments.model]}, not for --task {task}")
+        task = TASKS[arguments.model]
+    bounds = arguments.y_bounds or schema.y_bounds
+    if task is None and schema.classes is None and bounds is None:
+        task = "regression" if tables.is_number(y) and not tables.is_truth(y) else "classification"
+    elif task is None:
+        task = "regression" if schema.classes is None else "classification"
+    if task == "regression" and schema.classes is not None:
+        raise ValueError("classes are declared, and a regression has none")
+    if task == "classification" and bounds is not None:
+        raise ValueError("y_bounds are declared, and a classification has none")
+    return arguments.model or ("logistic" if task == "classification" else "linear")
+
+
+def _reason(name: str, target: str) -> str:
+    other = "regression" if TASKS[name] == "classification" else "classification"
+    return f"{TASKS[name]} of {target!r} (--task {other} for the other)"
+
+
+def _model(name: str, arguments: Namespace, schema: Schema) -> Any:
+    """The estimator; a parameter that it does not have is refused."""
+    own: dict[str, Any] = {"C": arguments.C, "alpha": arguments.alpha}
+    own = {key: value for key, value in own.items() if value is not None}
+    for key, owner in (("C", "logistic"), ("alpha", "ridge")):
+        if key in own and name != owner:
+            raise ValueError(f"--{key} belongs to --model {owner}, and the model is {name}")
+    if TASKS[name] == "classification":
+        own["classes"] = None if schema.classes is None else _whole(schema.classes)
+    else:
+        own["y_bounds"] = tuple(arguments.y_bounds) if arguments.y_bounds else schema.y_bounds
+    return MODELS[name](
+        arguments.epsilon,
+        arguments.delta,
+        arguments.adjacency,
+        row_norm=arguments.row_norm,
+        solver=arguments.solver,
+        fit_intercept=not arguments.no_intercept,
+        random_state=arguments.seed,
+        verbose=int(arguments.verbose),
+        **own,
+    )
+
+
+def _whole(classes: Sequence[str] | Sequence[float]) -> list[Any]:
+    """Whole numbers as such, so that predictions look like the labels."""
+    return [int(c) if not isinstance(c, str) and float(c).is_integer() else c for c in classes]
+
+
+def _labels(y: Any, schema: Schema, target: str) -> Any:
+    if tables.is_number(y):
+        return y.to_numpy()
+    if schema.classes is not None and not isinstance(schema.classes[0], str):
+        raise ValueError(f"the declared classes are numbers, and the target {target!r} holds something else")
+    return y.to_numpy(dtype=str)
+
+
+def _numbers(y: Any, target: str) -> Any:
+    if not tables.is_number(y):
+        raise ValueError(f"a regression needs numbers, and the target {target!r} holds something else")
+    return y.to_numpy(dtype=np.float64)
+
+
+def _remarks(table: tables.Table) -> Iterator[Remark]:
+    """What the guarantee of the model does not cover and the table added."""
+    if table.learned:
+        yield Remark(
+            "told",
+            f"The categories of {quoted(table.learned)} were read off the data, as --public-categories asked: the list"
+            " tells whether anyone has a category.",
+        )
+    if table.guessed:
+        yield Remark(
+            "told",
+            f"That every value of {quoted(table.guessed)} is a number: the columns were not declared, and anything else"
+            " would have been refused.",
+        )
+    yield Remark("public", "What was declared: categories, classes, bounds, constants for missing values.")
+
+
+def _note(columns: Sequence[Column]) -> str | None:
+    coded = [column.name for column in columns if column.categories is not None]
+    if not coded:
+        return None
+    return (
+        f"Of {quoted(coded)} only the differences between categories mean something: a number added to all categories"
+        " of a column and taken off the intercept changes no prediction. So their distance from zero says nothing."
+    )
+
+
+def _memory(model: Any, columns: Sequence[Column], target: str, remarks: Sequence[Remark]) -> dict[str, Any]:
+    """Plain values that travel with the model: its guarantee, how to read a table for it, what is not covered."""
+    return {
+        "version": tacit.__version__,
+        "target": target,
+        "guarantee": model.guarantee_.to_dict(),
+        "columns": [column.to_dict() for column in columns],
+        "not_covered": [(remark.grade, remark.text) for remark in remarks],
+    }
+
+
+def _dump(pipeline: Pipeline, path: Path) -> None:
+    """The whole file or none."""
+    import joblib
+
+    part = path.with_name(path.name + ".part")
+    joblib.dump(pipeline, part)
+    part.replace(path)
+
+
+@contextmanager
+def _own_warnings(prefix: str) -> Iterator[None]:
+    """Warnings of Tacit, which are functions of what was released, as lines; those of others could tell more."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        if Path(warning.filename).is_relative_to(_PACKAGE):
+            print(f"{prefix}: warning: {warning.message}", file=sys.stderr)

@@ -1,0 +1,256 @@
+"""Reading csv and parquet by declared columns.
+
+A table that cannot be read raises before any budget is spent. Messages name columns, which are public, never a cell.
+"""
+
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.commands.schema import Categories, Column, Schema, number, quoted
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # in a column of numbers; in one of text only the empty cell
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The features as declared, the target, and what was not declared but read off the data."""
+
+    frame: Any
+    columns: tuple[Column, ...]
+    y: Any
+    guessed: tuple[str, ...]  # columns that were taken for numbers because they hold nothing else
+    learned: tuple[str, ...]  # columns whose categories were read off the data, by leave of the user
+
+    def __repr__(self) -> str:
+        return "Table(private)"
+
+
+def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), separator: str | None = None) -> Table:
+    """A table to fit on; `public` columns may tell their categories."""
+    names = header(path, separator)
+    if target not in names:
+        raise ValueError(f"{path} has no column {target!r}; its first line must hold the names of the columns")
+    for what, told in (("columns", schema.columns), ("drop", schema.drop), ("fill", schema.fill), ("public", public)):
+        _known(what, told, set(names) - {target} if what != "drop" else set(names))
+    features = [name for name in names if name != target and name not in schema.drop]
+    if target in schema.drop:
+        raise ValueError(f"the target {target!r} cannot be dropped")
+    if not features:
+        raise ValueError("no column is left to learn from")
+    declared = [Column(name, schema.columns[name]) for name in features if name in schema.columns]
+    text = {column.name for column in declared if column.is_text}
+    if schema.classes is not None and isinstance(schema.classes[0], str):
+        text.add(target)
+    frame = _frame(path, [*features, target], text, separator)
+    undeclared = [name for name in features if name not in schema.columns]
+    learned = tuple(name for name in undeclared if name in public)
+    _refuse_text(frame, [name for name in undeclared if name not in public])
+    columns = []
+    for name in learned:
+        if not is_number(frame[name]):
+            frame[name] = _as_text(frame[name])
+    for name in features:
+        categories = _distinct(frame[name], schema.fill.get(name)) if name in learned else schema.columns.get(name)
+        columns.append(Column(name, categories, _fill(name, categories, schema.fill.get(name))))
+    y = frame.pop(target)
+    if y.isna().any():
+        raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
+    guessed = tuple(name for name in undeclared if name not in public)
+    return Table(_prepared(frame, columns), tuple(columns), y, guessed, learned)
+
+
+def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
+    """A table to predict on: the columns that the model was fitted on, in any order; others are not read."""
+    present = header(path, separator)
+    lacking = [column.name for column in columns if column.name not in present]
+    if lacking:
+        raise ValueError(f"{path} lacks columns of the model: {quoted(lacking)}")
+    text = {column.name for column in columns if column.is_text}
+    return _prepared(_frame(path, [column.name for column in columns], text, separator), columns)
+
+
+def is_number(values: Any) -> bool:
+    """Whether a column holds numbers, or truth values."""
+    return bool(pandas().api.types.is_numeric_dtype(values))
+
+
+def is_truth(values: Any) -> bool:
+    """Whether a column holds truth values."""
+    return bool(pandas().api.types.is_bool_dtype(values))
+
+
+def pandas() -> Any:
+    """pandas, which only the command line needs."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("reading tables needs pandas and pyarrow: pip install 'tacit[cli]'") from None
+    return pandas
+
+
+def header(path: Path, separator: str | None = None) -> list[str]:
+    """The names of the columns."""
+    pd = pandas()
+    if separator is not None and len(separator) != 1:
+        raise ValueError(f"the separator must be one character, got {separator!r}")
+    if _is_parquet(path):
+        parquet = _parquet()
+        stored = _reading(path, lambda: parquet.read_schema(path).names)
+        names = [name for name in stored if not name.startswith("__index_level_")]  # of pandas, no column of the table
+    else:
+        options = {"sep": separator or _separator(path), "encoding": "utf-8-sig", "skipinitialspace": True}
+        options |= {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
+        names = _reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
+    if len(set(names)) < len(names) or "" in names:
+        raise ValueError(f"{path}: the names of the columns, in its first line, must be distinct and not empty")
+    return list(names)
+
+
+def write(frame: Any, path: Path) -> None:
+    """A table of predictions, as csv or parquet."""
+    if _is_parquet(path):
+        frame.to_parquet(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep=_separator(path))
+
+
+def _frame(path: Path, names: list[str], text: Collection[str], separator: str | None) -> Any:
+    """The named columns in this order: those in `text` as text, others as what they look like."""
+    pd = pandas()
+    if _is_parquet(path):
+        parquet = _parquet()
+        frame = _reading(path, lambda: parquet.read_table(path, columns=names).to_pandas(ignore_metadata=True))
+        for name in names:
+            values = frame[name]
+            if isinstance(values.dtype, pd.CategoricalDtype):
+                values = values.astype(values.cat.categories.dtype)
+            frame[name] = _as_text(values) if name in text else values
+        return frame
+    return _reading(
+        path,
+        lambda: pd.read_csv(
+            path,
+            sep=separator or _separator(path),
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            index_col=False,  # and no `usecols`, which would let lines with too many fields pass
+            dtype=dict.fromkeys(text, str),
+            keep_default_na=False,
+            na_values={name: [""] if name in text else list(MISSING) for name in names},
+            low_memory=False,
+        )[names],
+    )
+
+
+def _reading(path: Path, read: Any) -> Any:
+    """What `read` gives; its errors without what they quote."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", pandas().errors.ParserWarning)  # fields would be left out
+            return read()
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except UnicodeDecodeError:
+        message = "it is not text in UTF-8"
+    except Exception:  # parsers quote the line they stop at
+        message = "lines may differ in their number of fields, or it may be of another kind"
+    # Outside the handler, so that the error that quotes the data is not this one's context.
+    raise ValueError(f"{path} cannot be read as a {'parquet' if _is_parquet(path) else 'csv'} table: {message}")
+
+
+def _prepared(frame: Any, columns: Iterable[Column]) -> Any:
+    """The columns as numbers or text, every value there or to be filled."""
+    pd = pandas()
+    if len(frame) == 0:
+        raise ValueError("the table has no rows")
+    out: dict[str, Any] = {}
+    missing, wrong, infinite = [], [], []
+    for column in columns:
+        values = frame[column.name]
+        if column.fill is None and values.isna().any():
+            missing.append(column.name)
+        elif column.is_text:
+            out[column.name] = values.astype(object).where(values.notna(), np.nan)
+        elif not is_number(values):
+            wrong.append(column.name)
+        else:
+            out[column.name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            if np.isinf(out[column.name]).any():
+                infinite.append(column.name)
+    if wrong:
+        raise ValueError(
+            f"declared as numbers but with other values: {quoted(wrong)}; categories are compared as text once one of"
+            " them is not a number"
+        )
+    if missing:
+        first = missing[0]
+        raise ValueError(
+            f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {first}=0"
+        )
+    if infinite:
+        raise ValueError(f"infinite values in {quoted(infinite)}")
+    return pd.DataFrame(out)
+
+
+def _refuse_text(frame: Any, names: list[str]) -> None:
+    text = [name for name in names if not is_number(frame[name])]
+    if text:
+        listed = ",".join(text)
+        raise ValueError(
+            f"columns that are not numbers need declared categories: {quoted(text)}. Declare them, as in --categories"
+            f" '{text[0]}=a,b,c' or in a schema file; leave them out with --drop '{listed}'; or, if their categories"
+            f" may become public, have them read off the data with --public-categories '{listed}'"
+        )
+
+
+def _as_text(values: Any) -> Any:
+    return values.astype(object).map(str, na_action="ignore")
+
+
+def _distinct(values: Any, fill: str | None) -> Categories:
+    """The categories that a column shows, and the constant for its missing values."""
+    found = set(values.dropna().unique().tolist())
+    if is_number(values):
+        constant = None if fill is None else number(fill)
+        return tuple(sorted(map(float, found if constant is None else found | {constant})))
+    return tuple(sorted(found if fill is None else found | {fill}))
+
+
+def _fill(name: str, categories: Categories | None, word: str | None) -> str | float | None:
+    """The constant for a missing value, of the column's kind."""
+    if word is None:
+        return None
+    value = word if categories and isinstance(categories[0], str) else number(word)
+    if value is None:
+        raise ValueError(f"--fill {name}={word}: the column holds numbers, and this is not a finite number")
+    if categories is not None and value not in categories:
+        raise ValueError(f"--fill {name}={word}: this is not one of its declared categories")
+    return value
+
+
+def _known(what: str, told: Iterable[str], names: set[str]) -> None:
+    unknown = sorted(set(told) - names)
+    if unknown:
+        raise ValueError(f"declared under {what}, but no feature column of the table: {quoted(unknown)}")
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def _separator(path: Path) -> str:
+    return "\t" if ".tsv" in path.suffixes else ","
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ImportError("reading parquet needs pyarrow: pip install 'tacit[cli]'") from None
+    return pyarrow.parquet

@@ -1,0 +1,36 @@
+"""Private evaluation: scores on rows about people, each with its own budget and guarantee.
+
+classification   `accuracy_score`, `log_loss`
+ranking          `roc_auc_score`
+regression       `r2_score`, `mean_squared_error`
+evaluation       `evaluate`: a model, its test rows and one budget for several scores
+score            `Score`: the number, how far noise may have moved it, and what it cost
+release          the path all of them take: plan, calibrate, sum, add noise, read off
+
+A score computed on private rows is a release like any other: publish it, or choose a model by it, and it tells
+something about those rows. `docs/private-evaluation.md` says when that matters.
+
+Privacy
+-------
+Unit: one row of the evaluation table, that is its label, its prediction and all that the prediction was made of.
+Neighbours: `adjacency`. Mechanism: Laplace or Gaussian noise on sums over rows, whichever is smaller at the budget.
+Released: the noisy sums, of which every number in a `Score` is a function. Assumed: the number of rows, the class
+labels, all bounds and the model are public (or the model has a guarantee of its own), and a prediction depends on its
+row and the model alone.
+"""
+
+from tacit.metrics.classification import accuracy_score, log_loss
+from tacit.metrics.evaluation import evaluate
+from tacit.metrics.ranking import roc_auc_score
+from tacit.metrics.regression import mean_squared_error, r2_score
+from tacit.metrics.score import Score
+
+__all__ = [
+    "Score",
+    "accuracy_score",
+    "evaluate",
+    "log_loss",
+    "mean_squared_error",
+    "r2_score",
+    "roc_auc_score",
+]

@@ -1,0 +1,197 @@
+"""The path of a private score: one plan for all that is asked, noise on sums over rows, scores read off the sums.
+
+A `Query` knows what one row can add to its sums; it is made of public numbers and never sees data. `released_scores`
+takes queries with their exact sums, which nothing else leaves with.
+
+**The law of the noise.** One score at (epsilon, delta) = (1, 1e-6) takes Laplace noise of standard deviation 1.4 times
+its sensitivity, and Gaussian noise of 4.2: a lone release is where pure differential privacy is cheap. Gaussian noise
+composes better, and is the smaller from nine equal scores on. "auto" calibrates both, which takes public numbers
+only, and keeps the smaller. Laplace noise is offered where the accountant is quick and close: epsilon from 0.001 to
+100, delta up to 0.01.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.metrics.score import Score
+from tacit.privacy import Budget, CalibratedPlan, Guarantee, NoiseSource, Plan, Release, checks, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
+
+Floats = NDArray[np.float64]
+Law = Literal["laplace", "gaussian"]
+
+_DEVIATION = {"gaussian": 1.0, "laplace": math.sqrt(2.0)}  # standard deviation over scale
+_ORDER = {"gaussian": 2, "laplace": 1}  # of the norm that a sensitivity is in
+
+
+class Terms(NamedTuple):
+    """What a score may cost, in the words of the public functions."""
+
+    epsilon: float
+    delta: float | None
+    adjacency: str
+    mechanism: str
+    random_state: int | None
+
+
+class Reading(NamedTuple):
+    """A value read off noisy sums, and the standard error that the noise gives it."""
+
+    value: float
+    noise: float
+
+
+class Query(Protocol):
+    """Sums over rows that are released together, and the scores they give."""
+
+    name: ClassVar[str]  # of the release
+
+    @property
+    def n(self) -> int:
+        """The number of rows, which is public."""
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+
+    @property
+    def bound(self) -> float:
+        """A public bound on the absolute value of a sum."""
+
+    def sensitivity(self, law: Law) -> Sensitivity:
+        """The most that one row can move all sums together: in the l1 norm for Laplace, in l2 for Gaussian noise."""
+
+    def scores(self, sums: Floats, deviation: float) -> dict[str, Reading]:
+        """What noisy sums say, the noise in each of them having this standard deviation."""
+
+
+class Question(NamedTuple):
+    """A query with its exact sums, which are private, and its part of the budget."""
+
+    query: Query
+    sums: Floats
+    share: float = 1.0
+
+
+class BoundedSums:
+    """Sums over rows of statistics that lie in [-1, 1], each with a public weight.
+
+    A row that is zeroed out adds nothing, so a row moves the weighted sums by at most |weights|, and replacing it by
+    twice that, or less where that is derived. Sums are correctly rounded up to their last bit (`math.fsum`): an error
+    of two roundings at most, whatever the number of rows, which `float_sum_slack` adds to the sensitivity.
+    """
+
+    n: int
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The largest that a row can add to each sum."""
+        return (1.0,)
+
+    @property
+    def size(self) -> int:
+        """One sum for each weight."""
+        return len(self.weights)
+
+    @property
+    def bound(self) -> float:
+        """All rows at the limit."""
+        return self.n * max(self.weights)
+
+    def sensitivity(self, law: Law) -> Sensitivity:
+        """The norm of the weights, how far apart two rows can be, and the rounding of sums."""
+        norm = self.norm(law)
+        slack = norm * float_sum_slack(self.n, 1.0, depth=2)
+        return Sensitivity(norm + slack, self.apart(law) + slack)
+
+    def norm(self, law: Law) -> float:
+        """The largest that a row can be."""
+        return float(np.linalg.norm(self.weights, _ORDER[law]))
+
+    def apart(self, law: Law) -> float:
+        """The furthest that two rows can be apart."""
+        return 2.0 * self.norm(law)
+
+    def weighted(self, *statistics: Floats) -> Floats:
+        """The weighted sums of one array of statistics for each weight; clipped here, whatever they hold."""
+        pairs = zip(self.weights, statistics, strict=True)
+        return np.array([math.fsum((np.clip(s, -1.0, 1.0) * w).tolist()) for w, s in pairs])
+
+    def means(self, sums: Floats) -> Floats:
+        """The mean of each statistic, from weighted sums or their deviations."""
+        return np.asarray(sums / (self.n * np.array(self.weights)))
+
+
+def released_scores(questions: Sequence[Question], terms: Terms) -> dict[str, Score]:
+    """All scores of the questions, on the same rows, under one guarantee.
+
+    Called by the public functions themselves: warnings point to who called those.
+    """
+    n = questions[0].query.n
+    budget = Budget.for_rows(n, terms.epsilon, terms.delta, terms.adjacency, stacklevel=4)  # type: ignore[arg-type]
+    calibrated, law = _calibrated(questions, budget, terms.mechanism)
+    source = NoiseSource.for_fit(terms.random_state, stacklevel=4)
+    noisy = []
+    with calibrated.meter(source) as meter:
+        for query, sums, _ in questions:
+            mechanism = LaplaceVector if law == "laplace" else GaussianVector
+            noisy.append(mechanism(query.sensitivity(law), bound=query.bound).release(meter, query.name, sums))
+    guarantee = Guarantee(
+        budget.epsilon, budget.delta, budget.adjacency, "evaluation", calibrated.event, n, source.seeded
+    )
+    deviations = _deviations(questions, calibrated, law)
+    return {
+        metric: Score(metric, float(value), float(noise), guarantee)
+        for (query, _, _), sums, deviation in zip(questions, noisy, deviations, strict=True)
+        for metric, (value, noise) in query.scores(sums, deviation).items()
+    }
+
+
+def _calibrated(questions: Sequence[Question], budget: Budget, mechanism: str) -> tuple[CalibratedPlan, Law]:
+    """The plan with its noise, under the law asked for or the one that gives less noise over all queries."""
+    told = f"epsilon={budget.epsilon!r} with delta={budget.delta!r} is too"
+    laws = _laws(budget, mechanism)
+    if "gaussian" in laws and budget.mu < 1e-30:
+        raise ValueError(f"{told} small for any useful noise")
+    choices = [(_plan(questions, law).calibrate(budget), law) for law in laws]
+    if len(choices) > 1:
+        choices.sort(key=lambda choice: sum(map(math.log, _deviations(questions, *choice))))
+    calibrated, law = choices[0]
+    multipliers = calibrated.multipliers
+    if max(z * question.query.size for z, question in zip(multipliers, questions, strict=True)) > 2.0**38:
+        raise ValueError(f"{told} small for any useful noise")
+    if budget.is_private and questions[0].query.n / min(multipliers) > 2.0**58:
+        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
+    return calibrated, law
+
+
+def _laws(budget: Budget, mechanism: str) -> list[Law]:
+    """The laws that come into question."""
+    checks.one_of("mechanism", mechanism, ("auto", *get_args(Law)))
+    served = 1e-3 <= budget.epsilon <= 100.0 and budget.delta <= 0.01
+    if mechanism == "auto":
+        return ["laplace", "gaussian"] if served else ["gaussian"]
+    if mechanism == "gaussian":
+        return ["gaussian"]
+    if budget.is_private and not served:
+        raise ValueError(
+            "mechanism='laplace' serves epsilon from 0.001 to 100 and delta up to 0.01,"
+            f" got epsilon={budget.epsilon!r}, delta={budget.delta!r}; use 'gaussian'"
+        )
+    return ["laplace"]
+
+
+def _plan(questions: Sequence[Question], law: Law) -> Plan:
+    return Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
+
+
+def _deviations(questions: Sequence[Question], calibrated: CalibratedPlan, law: Law) -> list[float]:
+    """The standard deviation of the noise in each query's sums."""
+    unit, adjacency = _DEVIATION[law], calibrated.budget.adjacency
+    return [
+        unit * calibrated.multiplier(query.name) * query.sensitivity(law).under(adjacency) for query, _, _ in questions
+    ]

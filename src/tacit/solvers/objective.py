@@ -1,0 +1,210 @@
+"""`solver="objective"`: minimise the objective with a secret random linear term in it (objective perturbation).
+
+Algorithm. Draw b; find w with a small enough gradient of `sum_i loss(z_i.w, t_i) + sum_j Lambda_j w_j^2 / 2 + wall(w) +
+b.w` by Newton's method; release w with a little noise that hides where exactly the search stopped.
+
+Privacy
+-------
+Unit: one row. Neighbours: add-remove or replace-one. Released: w once. Its event is the composition of
+
+- `ZCDpEvent(rho)`, rho = (mu^2 + 2.35 tau^2) / 2, for the exact minimiser: mu = L R / s with |loss'| <= L, rows clipped
+  to norm R (intercept included) and s the deviation of b; tau = h R^2 / Lambda, h the loss's curvature. The argument is
+  in `tacit.privacy.mechanisms.objective`;
+- `GaussianDpEvent` for how far the search may stop from it: |w~ - w| <= error / Lambda, twice that between two worlds.
+
+The search ends when the gradient is below a public tolerance: how many steps that takes is not released. It must end,
+so steps that do not shrink the gradient are replaced by plain gradient steps, which do; the tolerance is above what
+rounding can do to a gradient of weights inside the wall. The wall, a public convex term, keeps weights there: it is
+zero up to norm `_WALL`, far above what standardised data asks for.
+
+Losses: logistic (L = 1, h = 1/4); squared with residuals clipped to L, that is the Huber loss (h = 1). Binary only.
+
+Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+
+Rules (in n, d, epsilon and delta alone). R = sqrt(d'), L = 1, and more where there is little noise; tau = 0.3 mu, which
+fixes Lambda; the intercept is penalised by Lambda as well.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, solve
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, cg
+
+from tacit.kernels import gradient as kernels
+from tacit.preprocessing.magnitudes import LIMIT
+from tacit.privacy import Meter, Plan, Release
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
+from tacit.problems import clip_rows
+from tacit.solvers.passes import CURVATURE, Passes
+from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+
+Floats = NDArray[np.float64]
+
+FULL_MATRIX = 2_000
+_WALL = 300.0
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The rules, worked out for one task."""
+
+    radius: float  # of a row, intercept included
+    slope: float  # of the loss
+
+    @classmethod
+    def of(cls, task: Task) -> "Settings":
+        """From n, d and mu alone."""
+        growth = max(1.0, math.sqrt(task.calm))
+        radius = math.sqrt(task.width) * min(growth, LIMIT)
+        slope = 1.0 if task.loss == "logistic" else min(growth, 1e6)
+        return cls(radius, slope)
+
+
+@dataclass(frozen=True)
+class ObjectiveSolver:
+    """Objective perturbation with an approximate minimiser."""
+
+    name: ClassVar[str] = "objective"
+    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic")
+    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
+    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
+    options: ClassVar[tuple[str, ...]] = ()
+
+    def plan(self, task: Task, share: float) -> Plan:  # noqa: ARG002
+        """The linear term, then the noise on where the search stopped."""
+        return Plan(
+            Release("linear term", "objective", share=0.98 * share),
+            Release("stopping point", "gaussian", share=0.02 * share),
+        )
+
+    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+        """The approximate minimiser, with noise."""
+        settings = Settings.of(task)
+        radius, slope, h = settings.radius, settings.slope, CURVATURE[task.loss]
+        mechanism = ObjectivePerturbation(slope * radius, h * radius**2)
+        convexity = mechanism.convexity(meter, "linear term")
+        deviation = mechanism.deviation(meter, "linear term")
+        linear = mechanism.draw(meter, "linear term", task.width)
+        penalty = np.maximum(task.n * np.append(strengths.l2, 0.0)[: task.width], convexity)
+        problem = _Problem(task, rows, settings, penalty, linear)
+
+        rounding = problem.rounding
+        tolerance = 1e-6 * deviation + 2.0 * rounding
+        w = problem.minimiser(tolerance)
+
+        resolution = mechanism.resolution(meter, "linear term", task.width)
+        apart = 2.1 * (tolerance + rounding + resolution) / convexity if convexity > 0 else 0.0
+        weights = np.zeros((1, task.d + 1))
+        weights[0, : task.width] = GaussianVector(Sensitivity(apart, apart), bound=2 * _WALL).release(
+            meter, "stopping point", w
+        )
+        noise = np.zeros_like(weights)
+        stopping = meter.multiplier("stopping point") * apart
+        noise[0, : task.width] = np.hypot(deviation / (task.n * h + penalty), stopping)
+        return Solution(weights, noise)
+
+
+class _Problem:
+    """The perturbed objective, as a sum over rows; everything in it is secret."""
+
+    def __init__(self, task: Task, rows: Rows, settings: Settings, penalty: Floats, linear: Floats) -> None:
+        self._task, self._settings, self._penalty, self._linear = task, settings, penalty, linear
+        self._code = kernels.LOGISTIC if task.loss == "logistic" else kernels.HUBER
+        self._h = CURVATURE[task.loss]
+        room = math.sqrt(settings.radius**2 - task.fit_intercept)
+        clipped: Any = clip_rows(rows.Z, room)
+        self._rows = Rows(clipped, rows.targets)
+        self._passes = Passes(task, self._rows)
+        # The largest eigenvalue of the Hessian, from above; the wall is as steep as all rows together.
+        self._steep = task.n * self._h * settings.radius**2
+        self._smoothness = 2.0 * self._steep + float(penalty.max())
+
+    @property
+    def rounding(self) -> float:
+        """The most that rounding can change a gradient at weights of norm 2 `_WALL`: in sums, slopes and margins."""
+        task, settings = self._task, self._settings
+        per_row = (self._passes.depth + 16) * settings.slope + self._h * (task.width + 8) * settings.radius * 2 * _WALL
+        own = (self._penalty.max() + self._steep) * 2 * _WALL + float(np.sqrt(len(self._linear))) * 1e-12
+        return _UNIT * (task.n * settings.radius * per_row + 8 * own)
+
+    def gradient(self, w: Floats) -> Floats:
+        """Of the whole objective."""
+        full = np.zeros((1, self._task.d + 1))
+        full[0, : len(w)] = w
+        total = self._passes.gradient(full, 1e300, self._settings.slope, self._code)[0, : len(w)]
+        return total + self._penalty * w + self._linear + self._wall(w) * w
+
+    def minimiser(self, tolerance: float) -> Floats:
+        """Weights with a gradient of norm at most `tolerance`."""
+        w = np.zeros(len(self._linear))
+        g = self.gradient(w)
+        while (size := float(np.linalg.norm(g))) > tolerance:
+            direction = self._newton(w, g, min(0.1, math.sqrt(size / self._smoothness)))
+            for halvings in range(8):
+                step = 0.5**halvings
+                there = w + step * direction
+                g_there = self.gradient(there)
+                if np.linalg.norm(g_there) <= (1.0 - 0.25 * step) * size:
+                    break
+            else:
+                there = w - g / self._smoothness
+                g_there = self.gradient(there)
+            w, g = there, g_there
+        return w
+
+    def _wall(self, w: Floats) -> float:
+        """The wall's slope over |w|: zero up to `_WALL`."""
+        norm = float(np.linalg.norm(w))
+        return self._steep * (1.0 - _WALL / norm) if norm > _WALL else 0.0
+
+    def _newton(self, w: Floats, g: Floats, accuracy: float) -> Floats:
+        """The Newton direction, to this relative accuracy where it is found by iteration."""
+        weights = self._second_derivatives(w)
+        diagonal = self._penalty + self._wall(w) + 1e-12 * self._smoothness
+        Z, d = self._rows.Z, self._task.d
+        if d <= FULL_MATRIX:
+            hessian = np.diag(diagonal)
+            product: Any = Z.T @ (Z.multiply(weights[:, None]) if isinstance(Z, csr_array) else Z * weights[:, None])
+            hessian[:d, :d] += product.toarray() if isinstance(Z, csr_array) else product
+            if self._task.fit_intercept:
+                border = Z.T @ weights
+                hessian[:d, d] += border
+                hessian[d, :d] += border
+                hessian[d, d] += weights.sum()
+            return _solved(hessian, -g)
+
+        def times(v: Floats) -> Floats:
+            margins = Z @ v[:d] + (v[d] if self._task.fit_intercept else 0.0)
+            out = diagonal * v
+            out[:d] += Z.T @ (weights * margins)
+            if self._task.fit_intercept:
+                out[d] += float(weights @ margins)
+            return out
+
+        operator = LinearOperator((len(w), len(w)), matvec=times, dtype=np.float64)
+        direction, _ = cg(operator, -g, rtol=accuracy, maxiter=200)
+        return direction
+
+    def _second_derivatives(self, w: Floats) -> Floats:
+        """Of the loss in each row's margin."""
+        d = self._task.d
+        margins = self._rows.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
+        if self._task.loss == "logistic":
+            half = np.exp(-np.abs(margins) / 2)
+            return np.square(half / (1.0 + half**2))
+        return (np.abs(margins - self._rows.targets) < self._settings.slope).astype(np.float64)
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """The solution of a symmetric positive definite system; the right side itself where rounding made it singular."""
+    try:
+        return solve(matrix, right, assume_a="pos", check_finite=False)
+    except LinAlgError:
+        return right

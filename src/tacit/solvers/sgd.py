@@ -1,0 +1,166 @@
+"""`solver="sgd"`: clipped stochastic gradient steps on Poisson samples, the baseline of every paper (DP-SGD).
+
+Algorithm. Each step flips a coin for every row, sums the clipped gradients of the rows that take part, adds noise,
+divides by the *expected* size of a sample, and moves with momentum; a proximal step serves the l1 penalty. Returned is
+the mean of the second half of the iterates. No step looks at the objective, and the number of steps is fixed
+beforehand.
+
+Privacy
+-------
+Unit: one row. Neighbours: add-remove; replace-one is refused, because sampling changes its accounting. Released: T sums
+of clipped gradients over Poisson samples with rate q, each with sensitivity C (clip), so T Poisson-sampled Gaussian
+events; the accountant composes their privacy loss distributions. The sample itself, and its size, stay secret. For
+several classes the whole (K, d') gradient of a row is clipped and released at once. Sums are taken in float64; their
+rounding is in the sensitivity (`float_sum_slack`). Each row's gradient comes from a loop over that row alone.
+
+Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+
+Rules (in n, d, epsilon and delta alone). T = 200 steps, and more where there is little noise; q so that the noise
+multiplier of a step is near 2, where sampling costs nothing against full batches; clip sqrt(d') / 2, and more where
+there is little noise; the step is the safe one for standardised columns, 1 / (h d') with h the loss's curvature, unless
+noise times all steps would move a margin by more than a few tenths.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.solvers.passes import CURVATURE, SHRINK, Passes
+from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+
+Floats = NDArray[np.float64]
+
+_STEPS = 200
+_MOMENTUM = 0.9
+_MULTIPLIER = 2.0  # of the noise of a step, where sampling is still free
+_LEAST_BATCH = 64
+_NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
+_SHARPEST = 0.003  # the least width of the hinge's kink
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The rules, worked out for one task."""
+
+    steps: int
+    sampling: float
+    clip: float
+    momentum: float
+    step: float
+    longest: float  # step that noise allows
+    kink: float  # the width over which the hinge is rounded; 1 for other losses
+
+    @classmethod
+    def of(cls, task: Task) -> "Settings":
+        """From n, d, mu and what the user set."""
+        n, options = task.n, task.options
+        growth = max(1.0, math.sqrt(task.calm))
+        steps = round(_STEPS * min(10.0, growth))
+        if options.batch_size is not None:
+            sampling = min(1.0, options.batch_size / n)
+        else:
+            wanted = _MULTIPLIER * task.budget.mu / math.sqrt(steps)
+            sampling = min(1.0, max(wanted, _LEAST_BATCH / n))
+        if options.n_passes is not None:
+            steps = max(1, round(options.n_passes / sampling))
+        kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == "hinge" else 1.0
+        momentum = max(_MOMENTUM, 1.0 - 10.0 / steps)
+        safe = kink / (CURVATURE[task.loss] * task.width)
+        # All steps together move a weight by `travel` times the gradient; noise then moves a margin by travel nu / 2.
+        travel = 0.6 / max(task.nu, 1e-300)
+        longest = travel * (1.0 - momentum) / steps
+        return cls(
+            steps,
+            sampling,
+            clip=0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
+            momentum=momentum,
+            step=min(safe, longest),
+            longest=longest,
+            kink=kink,
+        )
+
+    def at(self, k: int) -> tuple[float, float, float]:
+        """The momentum, the step and the kink of step k.
+
+        Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 over the first half of the
+        steps, with steps as long as it allows. Under usual noise all three are constant.
+        """
+        kink = self.kink ** min(1.0, 2.0 * k / self.steps)
+        return min(self.momentum, (k + 57) / (k + 60)), min(self.longest, self.step * kink / self.kink), kink
+
+
+@dataclass(frozen=True)
+class SGDSolver:
+    """Clipped stochastic gradient steps on Poisson samples."""
+
+    name: ClassVar[str] = "sgd"
+    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
+    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
+    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
+    options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")
+
+    def plan(self, task: Task, share: float) -> Plan:
+        """The gradients."""
+        settings = Settings.of(task)
+        return Plan(
+            Release("gradients", "gaussian", share=share, count=settings.steps, sampling=settings.sampling),
+        )
+
+    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+        """The mean of the second half of the iterates."""
+        settings = Settings.of(task)
+        steps, clip = settings.steps, settings.clip
+        depth = Passes.depth_of(task)
+        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, depth))
+        mechanism = GaussianVector(sensitivity, bound=task.n * clip)
+        expected = settings.sampling * task.n
+        whole = Passes(task, rows) if settings.sampling == 1.0 else None
+        w = np.zeros((task.outputs, task.d + 1))
+        velocity, mean = np.zeros_like(w), np.zeros_like(w)
+        l2, l1 = np.append(strengths.l2, 0.0), np.append(strengths.l1, 0.0)
+        tail = steps - steps // 2
+        for k in range(steps):
+            passes = whole or Passes(task, rows.some(meter.sample("gradients", task.n)))
+            momentum, step, kink = settings.at(k)
+            ahead = w + momentum * velocity
+            total = mechanism.release(meter, "gradients", passes.gradient(ahead, clip * SHRINK, kink))
+            free = ahead - step * total / expected
+            moved = _proximal(free, step, l2, l1)
+            if not task.fit_intercept:
+                moved[:, -1] = 0.0
+            velocity, w = moved - w, moved
+            if k >= steps - tail:
+                mean += w / tail
+        noise = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
+        return Solution(mean, np.full_like(mean, noise * _amplification(task, settings)))
+
+
+def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
+    """The minimiser of the penalty plus |v - w|^2 / (2 step)."""
+    return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1.0 + step * l2)
+
+
+def _amplification(task: Task, settings: Settings) -> float:
+    """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column.
+
+    The steps are linear in the noise; each noise's weight in the mean is found by running them once, backwards in time,
+    on a single impulse.
+    """
+    curvature = CURVATURE[task.loss]
+    tail = settings.steps - settings.steps // 2
+    response = np.empty(settings.steps)
+    w = velocity = 0.0
+    for k in range(settings.steps):
+        ahead = w + settings.momentum * velocity
+        moved = ahead - settings.step * (curvature * ahead + (1.0 if k == 0 else 0.0))
+        velocity, w = moved - w, moved
+        response[k] = w
+    total = np.cumsum(response)  # an impulse k steps before the end adds total[k] to the sum of iterates
+    reach = total - np.concatenate([np.zeros(tail), total[: settings.steps - tail]])
+    return float(np.linalg.norm(reach)) / tail

@@ -1,0 +1,237 @@
+import builtins
+import pickle
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from tacit import LinearRegression, LogisticRegression, Ridge
+from tacit.commands import fit, tables
+from tacit.commands.schema import Column
+from tacit.estimators import logistic
+from tacit.privacy import Guarantee
+
+from .support import CLASSES, declared, people, tacit
+
+INCOME = ("fit", "people.csv", "--target", "income", "--epsilon", "2", "--out", "m.joblib", "--drop", "wage")
+WAGE = ("fit", "people.csv", "--target", "wage", "--epsilon", "2", "--out", "m.joblib", "--drop", "income")
+ALL_DECLARED = declared("--classes", "<=50K,>50K")
+quiet = pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
+
+
+def test_a_table_in_a_model_and_a_report_out(folder, capsys):
+    code, out, err = tacit(capsys, *INCOME, *ALL_DECLARED, "--report", "r.html")
+    assert code == 0
+    assert out.startswith("(2.0, 0.00013)-DP, add-remove one row of 400; ")
+    assert out.endswith("Wrote m.joblib and r.html.\n")
+    assert "400 rows; 4 columns become 8 features; classification of 'income'" in err
+    model = joblib.load("m.joblib")
+    assert isinstance(model[-1], LogisticRegression)
+    assert Guarantee.from_dict(model.tacit_["guarantee"]) == model[-1].guarantee_
+    frame = pd.read_csv("people.csv")
+    assert list(model.classes_) == CLASSES
+    assert np.mean(model.predict(frame) == frame["income"]) > 0.7
+    report = (folder / "r.html").read_text()
+    assert "kind = nurse" in report
+    assert "Of &#x27;kind&#x27;, &#x27;grade&#x27; only the differences between categories mean something" in report
+    assert "of income" in report
+    assert sorted(path.name for path in folder.iterdir()) == ["m.joblib", "people.csv", "r.html"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "parameters"),
+    [
+        (WAGE, LinearRegression, {"y_bounds": None}),
+        ((*WAGE, "--y-bounds", "1000", "3000"), LinearRegression, {"y_bounds": (1000.0, 3000.0)}),
+        ((*WAGE, "--model", "ridge", "--alpha", "2"), Ridge, {"alpha": 2.0}),
+        ((*INCOME, "--C", "0.5", "--no-intercept"), LogisticRegression, {"C": 0.5, "fit_intercept": False}),
+        ((*INCOME, "--row-norm", "100", "--solver", "gradient"), LogisticRegression, {"row_norm": 100.0}),
+        ((*INCOME, "--adjacency", "replace-one", "--delta", "1e-4"), LogisticRegression, {"delta": 1e-4}),
+        ((*WAGE, "--target", "grade", "--task", "classification"), LogisticRegression, {"classes": None}),
+        ((*WAGE, "--target", "grade", "--classes", "3,1,2"), LogisticRegression, {"classes": [1, 2, 3]}),
+        ((*WAGE, "--target", "grade"), LinearRegression, {}),  # a number, and nothing says that it is a class
+    ],
+)
+@quiet
+@pytest.mark.usefixtures("folder")
+def test_words_become_parameters(capsys, words, kind, parameters):
+    words = [*words, *(["--categories", "kind=clerk,farmer,nurse"])]
+    code, _, err = tacit(capsys, *words)
+    assert code == 0, err
+    model = joblib.load("m.joblib")[-1]
+    assert type(model) is kind
+    assert parameters.items() <= model.get_params().items()
+
+
+def test_the_encoder_knows_nothing_of_the_data():
+    columns = [Column("age"), Column("kind", ("a", "b"), "b"), Column("grade", (1.0, 2.0)), Column("x", None, 5.0)]
+    encoder = fit.encoder(columns)
+    rows = pd.DataFrame({"x": [np.nan, 1.0], "grade": [2, 7], "kind": ["a", np.nan], "age": [3, 4], "more": [0, 0]})
+    # a value that is not declared becomes zeros; a missing one its constant
+    np.testing.assert_array_equal(encoder.transform(rows), [[3, 1, 0, 0, 1, 5], [4, 0, 1, 0, 0, 1]])
+    assert fit.feature_names(columns) == ["age", "kind = a", "kind = b", "grade = 1", "grade = 2", "x"]
+    assert encoder.get_feature_names_out().tolist() == ["age", "kind_a", "kind_b", "grade_1.0", "grade_2.0", "x"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_same_declarations_give_the_same_encoder_whatever_the_data(capsys):
+    stored = []
+    for seed in (0, 1):
+        people(seed=seed).to_csv("people.csv", index=False)
+        tacit(capsys, *INCOME, *ALL_DECLARED, "--fill", "age=40", "--seed", "1")
+        stored.append(pickle.dumps(joblib.load("m.joblib")["columns"]))
+    assert stored[0] == stored[1]
+
+
+def test_the_model_file_holds_no_row(folder, capsys):
+    frame = people()
+    frame.loc[3, "hours"] = 61.0625  # exact in binary, so its bytes are known
+    frame.loc[3, "kind"] = "SECRET"
+    frame.to_csv("people.csv", index=False)
+    code, out, err = tacit(capsys, *INCOME, *ALL_DECLARED, "--verbose", "--report", "r.html")
+    assert code == 0
+    told = (folder / "m.joblib").read_bytes() + (folder / "r.html").read_bytes() + (out + err).encode()
+    for secret in (b"SECRET", b"61.06", np.float64(61.0625).tobytes(), np.float32(61.0625).tobytes()):
+        assert secret not in told
+
+
+def test_plain_pandas_and_a_filled_table_predict_as_the_command_does(folder, capsys):
+    frame = people()
+    frame.loc[[1, 5], "age"], frame.loc[[2, 5], "kind"] = np.nan, None
+    frame.to_csv("people.csv", index=False)
+    code, _, err = tacit(capsys, *INCOME, *ALL_DECLARED)
+    assert (code, err) == (
+        2,
+        "tacit fit: error: missing values in 'age', 'kind': give a public constant for each, as in --fill age=0\n",
+    )
+    code, *_ = tacit(capsys, *INCOME, *ALL_DECLARED, "--fill", "age=40", "--fill", "kind=clerk")
+    assert code == 0
+    model = joblib.load("m.joblib")
+    ours = tables.read_features(folder / "people.csv", [Column(**c) for c in model.tacit_["columns"]])
+    filled = frame.fillna({"age": 40, "kind": "clerk"}).astype({"age": int})
+    for table in (pd.read_csv("people.csv"), frame, filled):
+        np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(ours))
+
+
+def test_an_export_predicts_without_tacit(folder, capsys):
+    words = (*INCOME, *ALL_DECLARED, "--seed", "3")
+    assert tacit(capsys, *words)[0] == 0
+    expected = joblib.load("m.joblib").predict_proba(pd.read_csv("people.csv"))
+    assert tacit(capsys, *words, "--sklearn")[0] == 0
+    script = """
+import sys, joblib, numpy as np, pandas as pd
+model = joblib.load("m.joblib")
+np.save("p.npy", model.predict_proba(pd.read_csv("people.csv")))
+assert "tacit" not in sys.modules
+print(model.tacit_["guarantee"]["epsilon"])
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout == "2.0\n"
+    np.testing.assert_allclose(np.load("p.npy"), expected, rtol=1e-12)
+
+
+def test_what_is_read_off_the_data_is_told(folder, capsys):
+    words = (*INCOME, "--public-categories", "kind", "--report", "r.html")
+    assert tacit(capsys, *words)[0] == 0
+    report = (folder / "r.html").read_text()
+    assert "The categories of &#x27;kind&#x27; were read off the data" in report
+    assert "The list of classes was learned from the data" in report
+    assert "every value of &#x27;age&#x27;, &#x27;hours&#x27;, &#x27;grade&#x27; is a number" in report
+    assert [grade for grade, _ in joblib.load("m.joblib").tacit_["not_covered"]] == ["told", "told", "public"]
+
+    (folder / "s.toml").write_text(
+        'classes = ["<=50K", ">50K"]\ntarget = "income"\ndrop = ["wage"]\n'
+        '[columns]\nage = "number"\nhours = "number"\nkind = ["clerk", "farmer", "nurse"]\ngrade = [1, 2, 3]\n'
+    )
+    words = ("fit", "people.csv", "--epsilon", 2, "--schema", "s.toml", "--out", "m.joblib", "--report", "r.html")
+    assert tacit(capsys, *words)[0] == 0
+    report = (folder / "r.html").read_text()
+    assert "read off the data" not in report
+    assert "learned from the data" not in report
+    assert [grade for grade, _ in joblib.load("m.joblib").tacit_["not_covered"]] == ["public"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_warnings_of_tacit_are_shown_and_those_of_others_are_not(capsys, monkeypatch):
+    def loud(y):  # as scikit-learn is where half of the labels are distinct
+        warnings.warn_explicit("SECRET", UserWarning, "sklearn/somewhere.py", 1)
+        assert len(y) == 400
+
+    monkeypatch.setattr(logistic, "check_classification_targets", loud)
+    code, _, err = tacit(capsys, *INCOME, *declared(), "--seed", "1", "--delta", "0.01")
+    assert code == 0
+    assert "tacit fit: warning: random_state is set" in err
+    assert "tacit fit: warning: delta=0.01 is not below 1/n" in err
+    assert "SECRET" not in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_progress_tells_public_counts(capsys):
+    told = []
+    for seed in (0, 1):
+        people(seed=seed).to_csv("people.csv", index=False)
+        told.append(tacit(capsys, *INCOME, *ALL_DECLARED, "--verbose"))
+    assert told[0] == told[1]  # other people, the same words
+    assert "releases (gradients)" in told[0][2]
+
+
+REFUSED = {
+    "no file": (("fit", "none.csv", *INCOME[2:]), "No such file or directory: 'none.csv'"),
+    "no target": (("fit", "people.csv", "--epsilon", "1", "--out", "m.joblib"), "--target is missing"),
+    "other target": ((*INCOME, "--target", "incom"), "no column 'incom'"),
+    "text": (INCOME, "not numbers need declared categories: 'kind'."),
+    "epsilon": ((*INCOME, *ALL_DECLARED, "--epsilon", "0"), "epsilon must be above 0, got 0.0"),
+    "delta": ((*INCOME, *ALL_DECLARED, "--delta", "2"), "delta must lie strictly between 0 and 1, got 2.0"),
+    "solver": ((*INCOME, *ALL_DECLARED, "--solver", "magic"), "solver must be one of 'auto', 'gradient'"),
+    "row norm": ((*INCOME, *ALL_DECLARED, "--row-norm", "-1"), "row_norm must be above 0"),
+    "C": ((*WAGE, *declared("--C", "1")), "--C belongs to --model logistic, and the model is linear"),
+    "alpha": ((*WAGE, *declared("--alpha", "1")), "--alpha belongs to --model ridge, and the model is linear"),
+    "classes of numbers": ((*INCOME, *declared("--classes", "0,1")), "declared classes are numbers"),
+    "unknown class": ((*INCOME, *declared("--classes", "a,b")), "a label that `classes` does not name"),
+    "one class": ((*INCOME, *declared("--classes", "a")), "at least two classes"),
+    "regression of text": ((*INCOME, *declared("--task", "regression")), "a regression needs numbers"),
+    "model and task": (
+        (*INCOME, *declared("--task", "classification", "--model", "ridge")),
+        "--model ridge is for reg",
+    ),
+    "classes and regression": ((*WAGE, *declared("--task", "regression", "--classes", "1,2")), "a regression has none"),
+    "bounds and classes": ((*INCOME, *ALL_DECLARED, "--y-bounds", "0", "1"), "a classification has none"),
+    "schema": ((*INCOME, "--schema", "people.csv"), "people.csv is not a schema"),
+    "folder": ((*INCOME, *ALL_DECLARED, "--out", "none/m.joblib"), "none/m.joblib cannot be written"),
+    "a folder": ((*INCOME, *ALL_DECLARED, "--report", "."), ". cannot be written"),
+    "the data": ((*INCOME, *ALL_DECLARED, "--out", "./people.csv"), "people.csv is the data itself"),
+    "one file": ((*INCOME, *ALL_DECLARED, "--report", "m.joblib"), "--out and --report name the same file"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(folder, capsys, case):
+    words, message = REFUSED[case]
+    before = (folder / "people.csv").read_bytes()
+    code, out, err = tacit(capsys, *words)
+    assert (code, out) == (2, "")
+    *progress, last = err.splitlines()
+    assert last.startswith("tacit fit: error: ")
+    assert message in last
+    assert all(line.startswith("tacit: ") for line in progress)
+    assert [path.name for path in folder.iterdir()] == ["people.csv"]
+    assert (folder / "people.csv").read_bytes() == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_pandas_it_says_what_to_install(capsys, monkeypatch):
+    original = builtins.__import__
+
+    def absent(module, *args, **kwargs):
+        if module == "pandas":
+            raise ImportError(module)
+        return original(module, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    code, _, err = tacit(capsys, *INCOME, *ALL_DECLARED)
+    assert code == 2
+    assert err == "tacit fit: error: reading tables needs pandas and pyarrow: pip install 'tacit[cli]'\n"

@@ -1,0 +1,193 @@
+"""Every solver with every loss, adjacency and kind of data it serves, and pairs of neighbours for them.
+
+A solver joins by being registered.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting import PoissonSampledDpEvent, ZCDpEvent
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from scipy.sparse import csr_array
+
+from tacit.estimators.driver import Request, private_fit
+from tacit.privacy import Budget, events
+from tacit.solvers import SOLVERS, Options, Task, gradient, objective
+
+N, D, CLASSES = 24, 3, 3
+ROUNDING = 1 + 1e-12  # of a distance that a test computes
+quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small):UserWarning")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A solver with what it is asked to serve; `wide` takes the form for many columns.
+
+    A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`).
+    """
+
+    solver: Any
+    loss: str
+    adjacency: str
+    sparse: bool = False
+    declared: bool = False
+    wide: bool = False
+    whole: bool = False
+
+    def __str__(self):
+        words = (self.solver.name, self.loss, self.adjacency, "sparse" if self.sparse else "dense")
+        return " ".join((*words, *["declared"] * self.declared, *["wide"] * self.wide, *["whole"] * self.whole))
+
+    def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None):
+        outputs = CLASSES if self.loss == "multinomial" else 1
+        budget = Budget(epsilon, delta, self.adjacency)
+        options = self.options(n) if options is None else options
+        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, "l2", options)
+        y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
+        return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0)
+
+    def options(self, n):
+        if "batch_size" not in self.solver.options:
+            return Options()
+        return Options(batch_size=n, n_passes=20) if self.whole else Options(batch_size=n // 4, n_passes=5)
+
+    @property
+    def samples(self):
+        return "batch_size" in self.solver.options and not self.whole
+
+    def releases(self, name):
+        """Whether the solver plans a release of that name, or of that kind."""
+        return any(name in (r.name, r.kind) for r in self.solver.plan(self.request().task, 1.0).releases)
+
+    @property
+    def perturbs(self):
+        """Whether noise enters through the objective: what is released is no sum over rows."""
+        return self.releases("objective")
+
+    @property
+    def is_gaussian(self):
+        """Whether all that the solver releases is Gaussian, of all rows."""
+        return not self.samples and not self.perturbs
+
+    def store(self, table):
+        return csr_array(table) if self.sparse else table
+
+    def targets(self, margins):
+        """Targets that follow the margins."""
+        if self.loss == "multinomial":
+            return np.digitize(margins, [-1.0, 1.0]).astype(np.float64)
+        return 2.0 * margins + 1.0 if self.loss == "squared" else np.where(margins > 0, 1.0, -1.0)
+
+    @property
+    def far_targets(self):
+        """Two targets as far apart as can be."""
+        return {"multinomial": (0.0, 2.0), "squared": (-1e6, 1e6)}.get(self.loss, (-1.0, 1.0))
+
+
+BASIC = [
+    Case(solver, loss, adjacency, whole=whole)
+    for solver in SOLVERS.values()
+    for loss in solver.losses
+    for adjacency in solver.adjacencies
+    for whole in ((False, True) if "batch_size" in solver.options else (False,))
+]
+# On all rows a solver that samples is like others: the basic cases are enough.
+CASES = [
+    replace(case, sparse=s, declared=b)
+    for case in BASIC
+    for s in (False, True)
+    for b in (False, True)
+    if not case.whole or s == b
+]
+WITH_WIDE_FORM = {"gradient": gradient, "objective": objective}
+WIDE = [
+    replace(case, sparse=s, declared=True, wide=True)
+    for case in BASIC
+    if case.solver.name in WITH_WIDE_FORM
+    for s in (False, True)
+]
+GAUSSIAN = [case for case in BASIC if case.is_gaussian]
+SUMS = [case for case in BASIC if not case.perturbs]
+
+basic = pytest.mark.parametrize("case", BASIC, ids=str)
+every_case = pytest.mark.parametrize("case", CASES + WIDE, ids=str)
+
+
+def table(n=N, d=D, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.resize([1.0, 8.0, 0.2], d) + np.resize([0.0, 3.0, -0.5], d)
+    return X * (rng.random((n, d)) < 0.8)
+
+
+def sample(case, n=N, d=D, seed=0):
+    X = table(n, d, seed)
+    noise = np.random.default_rng(seed + 1).normal(size=n)
+    return X, case.targets((X - X.mean(axis=0)) @ np.resize([1.0, -0.1, 3.0], d) + noise)
+
+
+# Row 0 of one world and of the other, and whether its targets differ too.
+PAIRS = {
+    "nothing": ([0.0, 0.0, 0.0], [5.0, 50.0, -2.0], False),
+    "huge": ([1e300, -1e300, 1e300], [-1e300, 1e300, 1e300], True),
+    "one feature": ([40.0, 0.0, 0.0], [-40.0, 0.0, 0.0], True),
+    "all features": ([3.0, 30.0, 1.0], [-3.0, -30.0, -1.0], False),
+    "label": ([2.0, 20.0, 0.5], [2.0, 20.0, 0.5], True),
+}
+
+
+def pair_of_tables(case, name):
+    one, other, relabel = PAIRS[name]
+    low, high = case.far_targets
+    worlds = []
+    for row, target in ((one, low), (other, high if relabel else low)):
+        X, targets = sample(case)
+        X[0], targets[0] = row, target
+        worlds.append((case.store(X), targets))
+    return worlds
+
+
+def fresh_fits(case, **options):
+    """A mechanism from (X, targets) to a fit, with new noise each time it is called."""
+    seeds = itertools.count()
+    return lambda data: private_fit(case.request(seed=next(seeds), **options), *data)
+
+
+def told(fit):
+    """All that a fit tells, as one vector."""
+    clip = [] if np.all(np.isinf(fit.clip_low)) else [fit.clip_low, fit.clip_high]
+    bounds = [] if fit.y_bounds is None else [fit.y_bounds]
+    return np.concatenate([fit.coef.ravel(), fit.intercept, *clip, *bounds])
+
+
+def standardised(fit):
+    """The same, as weights on the bounded data and logarithms of scales, which a linear audit sees better."""
+    coef, intercept, scales = fit.coef, fit.intercept, []
+    if np.all(np.isfinite(fit.clip_low)):
+        centre, scale = (fit.clip_low + fit.clip_high) / 2, (fit.clip_high - fit.clip_low) / 6
+        coef, intercept, scales = coef * scale, intercept + coef @ centre, [np.log(scale), centre / scale]
+    if fit.y_bounds is not None:
+        low, high = fit.y_bounds
+        unit = (high - low) / 6
+        coef, intercept = coef / unit, (intercept - (low + high) / 2) / unit
+        scales += [[math.log(unit), low / unit]]
+    return np.concatenate([coef.ravel(), intercept, *scales])
+
+
+@lru_cache  # several cases plan the same event
+def recomputed(event, delta):
+    """Epsilon, by an accountant of `dp_accounting`."""
+    kinds = {type(leaf) for leaf, _ in events.walk(event)}
+    if ZCDpEvent not in kinds:
+        accountant = PLDAccountant()
+    elif PoissonSampledDpEvent in kinds:  # whose Renyi curve takes time, above all at large orders
+        orders = [1.0 + np.geomspace(0.1, 1, 12), np.arange(2, 8, 0.25), np.arange(8, 64), np.arange(64, 400, 8)]
+        accountant = RdpAccountant(orders=np.concatenate(orders))
+    else:
+        accountant = RdpAccountant(orders=1.0 + np.geomspace(0.01, 1e5, 2_000))
+    return accountant.compose(event).get_epsilon(delta)

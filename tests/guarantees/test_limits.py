@@ -1,0 +1,94 @@
+"""As the noise vanishes every solver is its non-private counterpart, on the bounded data."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.svm import SVC
+
+from tacit.estimators.driver import private_fit
+from tacit.preprocessing.scales import _NORM_GRID
+from tacit.problems import SquaredHingeLoss, clip_rows
+from tacit.solvers import Options
+
+from .cases import CASES, D, quiet, sample
+from .transcripts import transcript
+
+pytestmark = quiet
+
+
+def objective(loss, Z, targets, coef, intercept, l2):
+    margins = Z @ coef.T + intercept
+    if loss == "multinomial":
+        values = logsumexp(margins, axis=1) - margins[np.arange(len(Z)), targets.astype(int)]
+    else:
+        values = {
+            "squared": lambda m: np.square(m - targets) / 2,
+            "logistic": lambda m: np.logaddexp(0.0, -targets * m),
+            "hinge": lambda m: np.maximum(1 - targets * m, 0.0),
+            "squared hinge": lambda m: np.maximum(1 - targets * m, 0.0) ** 2,
+        }[loss](margins[:, 0])
+    return float(values.mean() + l2 / 2 * np.sum(coef**2))
+
+
+def support_vectors(Z, targets, l2, fit_intercept):
+    """The hinge loss, solved exactly; without an intercept by the same rows twice, turned around, which want none."""
+    if not fit_intercept:
+        Z, targets = np.vstack([Z, -Z]), np.concatenate([targets, -targets])
+    model = SVC(kernel="linear", C=1 / len(Z) / l2, tol=1e-6).fit(Z, targets)
+    return model.coef_, model.intercept_ * fit_intercept
+
+
+def squared_hinge(Z, targets, l2, fit_intercept):
+    """The squared hinge loss: smooth, so a quasi-Newton method finds it (scikit-learn penalises the intercept)."""
+    n, d = Z.shape
+    wide = np.hstack([Z, np.full((n, 1), float(fit_intercept))])
+    loss = SquaredHingeLoss()
+
+    def value_and_slope(w):
+        margins, penalty = wide @ w, l2 * np.append(w[:d], 0.0)
+        value = loss.value(margins, targets).mean() + penalty @ w / 2
+        return value, wide.T @ loss.derivative(margins, targets) / n + penalty
+
+    found = minimize(value_and_slope, np.zeros(d + 1), jac=True, method="BFGS", options={"gtol": 1e-9})
+    return found.x[None, :d], found.x[d:]
+
+
+def peer(loss, Z, targets, l2, fit_intercept):
+    if loss == "hinge":
+        return support_vectors(Z, targets, l2, fit_intercept)
+    if loss == "squared hinge":
+        return squared_hinge(Z, targets, l2, fit_intercept)
+    if loss == "squared":
+        model = Ridge(alpha=l2 * len(Z), fit_intercept=fit_intercept)
+    else:
+        model = LogisticRegression(C=1 / l2 / len(Z), fit_intercept=fit_intercept, tol=1e-10, max_iter=10_000)
+    model.fit(Z, targets)
+    return np.atleast_2d(model.coef_), model.intercept_
+
+
+@pytest.mark.parametrize("epsilon", [1e8, math.inf])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if not c.whole and (c.adjacency == "add-remove" or c.declared)], ids=str
+)
+def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
+    n, l2 = 300, 0.01
+    X, targets = sample(case, n)
+    request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, options=Options())
+    with transcript() as steps:
+        fit = private_fit(request, case.store(X), targets)
+    if case.sparse:  # rows clipped to the norm, in the user's units
+        centre, scale = np.zeros(D), np.ones(D)
+        Z = clip_rows(X, request.row_norm or _NORM_GRID[steps[0].released])
+    else:
+        centre, scale = (fit.clip_low + fit.clip_high) / 2, (fit.clip_high - fit.clip_low) / 6
+        Z = (np.clip(X, fit.clip_low, fit.clip_high) - centre) / scale
+    if fit.y_bounds is not None:
+        targets = np.clip(targets, *fit.y_bounds)
+    best = objective(case.loss, Z, targets, *peer(case.loss, Z, targets, l2, fit_intercept), l2)
+    ours = objective(case.loss, Z, targets, fit.coef * scale, fit.intercept + fit.coef @ centre, l2)
+    assert best * (1 - 1e-6) <= ours <= best * (1 + 1e-3)

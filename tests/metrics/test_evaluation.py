@@ -1,0 +1,117 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn import metrics as plain
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+import tacit
+from tacit.metrics import accuracy_score, evaluate
+
+INF = math.inf
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2_000, 3))
+MARGIN = X @ [1.0, -1.0, 0.5]
+Y = np.where(MARGIN + RNG.normal(size=2_000) > 0, "yes", "no")
+TARGET = MARGIN + RNG.normal(size=2_000)
+MODELS = {
+    "tacit": tacit.LogisticRegression(epsilon=5.0, row_norm=5.0, random_state=0),
+    "scikit-learn": LogisticRegression(),
+    "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:random_state is set")
+@pytest.mark.parametrize("name", MODELS)
+def test_classifiers(name):
+    model = MODELS[name].fit(X, Y)
+    scores = evaluate(model, X, Y, epsilon=INF)
+    p = model.predict_proba(X)[:, 1]
+    exact = {
+        "accuracy": plain.accuracy_score(Y, model.predict(X)),
+        "log_loss": plain.log_loss(Y == "yes", np.clip(p, 0.01, 0.99)),
+        "roc_auc": plain.roc_auc_score(Y == "yes", p),
+    }
+    assert list(scores) == list(exact)
+    for metric, value in exact.items():
+        assert scores[metric].value == pytest.approx(value, abs=1e-4)
+    noisy = evaluate(model, X, Y, epsilon=1.0, random_state=1)
+    for metric, value in exact.items():
+        assert abs(noisy[metric].value - value) < 6 * noisy[metric].noise + 0.005
+
+
+@pytest.mark.filterwarnings("ignore:random_state is set")
+@pytest.mark.parametrize("model", [LinearRegression(), tacit.Ridge(epsilon=9.0, y_bounds=(-8, 8), random_state=0)])
+def test_regressors(model):
+    model.fit(X, TARGET)
+    bounds = {} if hasattr(model, "y_bounds_") else {"y_bounds": (-8, 8)}  # a private model carries its own
+    scores = evaluate(model, X, TARGET, epsilon=INF, **bounds)
+    guess = model.predict(X)
+    assert list(scores) == ["r2", "mean_squared_error"]
+    assert scores["r2"].value == pytest.approx(plain.r2_score(TARGET, guess), rel=1e-9)
+    assert scores["mean_squared_error"].value == pytest.approx(plain.mean_squared_error(TARGET, guess), rel=1e-9)
+
+
+def test_defaults_fit_the_model():
+    three = LogisticRegression().fit(X, np.digitize(MARGIN, [-1, 1]))
+    assert list(evaluate(three, X, np.digitize(MARGIN, [-1, 1]), epsilon=1.0)) == ["accuracy", "log_loss"]
+    svm = LinearSVC().fit(X, Y)
+    assert list(evaluate(svm, X, Y, epsilon=1.0)) == ["accuracy"]
+    scores = evaluate(svm, X, Y, epsilon=INF, score_bounds=(-3, 3))
+    assert list(scores) == ["accuracy", "roc_auc"]
+    assert scores["roc_auc"].value == pytest.approx(plain.roc_auc_score(Y, svm.decision_function(X)), abs=1e-3)
+    with pytest.raises(ValueError, match="declare score_bounds"):
+        evaluate(svm, X, Y, epsilon=1.0, metrics=("roc_auc",))
+
+
+def test_rows_of_every_container():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    model = LogisticRegression().fit(X, Y)
+    exact = evaluate(model, X, Y, epsilon=INF)["accuracy"].value
+    assert evaluate(model, csr_array(X), Y, epsilon=INF)["accuracy"].value == exact
+    names = list("abc")
+    named = LogisticRegression().fit(pandas.DataFrame(X, columns=names), Y)
+    for frame, y in (
+        (pandas.DataFrame(X, columns=names), pandas.Series(Y)),
+        (polars.DataFrame(X, schema=names), polars.Series(Y)),
+    ):
+        assert evaluate(named, frame, y, epsilon=INF)["accuracy"].value == exact
+
+
+def test_one_metric_gets_the_whole_budget():
+    model = LogisticRegression().fit(X, Y)
+    alone = accuracy_score(Y, model.predict(X), epsilon=1.0)
+    assert evaluate(model, X, Y, epsilon=1.0, metrics="accuracy")["accuracy"].noise == alone.noise
+    assert evaluate(model, X, Y, epsilon=1.0)["accuracy"].noise > 2 * alone.noise
+
+
+def test_shares_split_the_budget():
+    """A share is one of mu^2: four times as much is half the noise."""
+    model = LogisticRegression().fit(X, Y)
+    shares = {"log_loss": 4.0, "accuracy": 1.0}
+    scores = evaluate(model, X, Y, epsilon=1.0, metrics=shares, mechanism="gaussian")
+    assert list(scores) == ["log_loss", "accuracy"]  # in the order asked for
+    half = math.log(99) / 2
+    assert scores["accuracy"].noise * 2 == pytest.approx(2 * scores["log_loss"].noise / half)
+    assert scores["accuracy"].guarantee is scores["log_loss"].guarantee
+
+
+def test_r2_leaves_the_mean_squared_error_for_free():
+    model = LinearRegression().fit(X, TARGET)
+    both = evaluate(model, X, TARGET, epsilon=1.0, y_bounds=(-8, 8), random_state=0)
+    alone = evaluate(model, X, TARGET, epsilon=1.0, y_bounds=(-8, 8), random_state=0, metrics=("r2",))
+    assert list(alone) == ["r2"]
+    assert both["r2"] == alone["r2"]
+
+
+def test_the_inputs_are_left_as_they_were():
+    model = LogisticRegression().fit(X, Y)
+    rows, labels = X.copy(), Y.copy()
+    rows.setflags(write=False)
+    labels.setflags(write=False)
+    evaluate(model, rows, labels, epsilon=1.0)
+    np.testing.assert_array_equal(rows, X)
