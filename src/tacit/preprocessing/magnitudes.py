@@ -14,7 +14,6 @@ Mask = NDArray[np.bool_]
 
 WIDEST = 24  # the first histogram sees magnitudes from 2^-24 to 2^24
 BELOW, ABOVE = 8, 1  # the second, exponents from 8 below the largest to 1 above it
-_MARGIN = 0.5  # deviations beyond the largest noise expected
 LIMIT = 3.0  # values are clipped to this many scales from the centre
 
 
@@ -30,19 +29,20 @@ def surviving(counts: Floats, noise: float, columns: int) -> Mask:
     What stands out is a bin by itself, or with its two neighbours, as values of one magnitude fall into several bins.
     Seeds are those beyond the largest noise expected among all columns' bins, with a margin because one false seed far
     away ruins a scale; and the most outstanding of a column. From a seed, adjacent bins above two deviations join. A
-    column that stands alone, as a label does, has little noise, and all depends on it: it is held to more.
+    column that stands alone, as a label does, has little noise, and all depends on it: its seeds must be beyond doubt.
     """
     bins = len(counts)
-    least, joining = (3.4, 1.0) if columns > 1 else (3.8, 2.0)  # deviations of a column's best, and of its neighbours
     if noise == 0.0:
         return counts > 0
+    alone = columns == 1
+    sure = 5.0 if alone else math.sqrt(2.0 * math.log(2.0 * columns * bins)) + 0.5
+    least, joining = (5.0, 2.0) if alone else (3.4, 1.0)  # deviations of a column's best, and of its neighbours
     padded = np.concatenate([[0.0], counts, [0.0]])
     triples = np.stack([padded[:-2], padded[1:-1], padded[2:]])
     together = triples.sum(axis=0) / math.sqrt(3.0)
     several = together > triples.max(axis=0)  # three bins say more than any of them
     outstanding = np.where(several, together, counts)
-    expected = math.sqrt(2.0 * math.log(2.0 * columns * bins))
-    seeds = outstanding > noise * (expected + _MARGIN)
+    seeds = outstanding > noise * sure
     seeds[int(np.argmax(outstanding))] |= bool(outstanding.max() > noise * least)
     keep = seeds & ~several
     for seed in np.flatnonzero(seeds & several):

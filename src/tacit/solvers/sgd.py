@@ -2,7 +2,7 @@
 
 Algorithm. Each step flips a coin for every row, sums the clipped gradients of the rows that take part, adds noise,
 divides by the *expected* size of a sample, and moves with momentum; a proximal step serves the l1 penalty. Returned is
-the mean of the second half of the iterates. No step looks at the objective, and the number of steps is fixed
+the mean of the second half of the iterates (of the last tenth without noise). No step looks at the objective, and the number of steps is fixed
 beforehand.
 
 Privacy
@@ -41,7 +41,7 @@ _MOMENTUM = 0.9
 _MULTIPLIER = 2.0  # of the noise of a step, where sampling is still free
 _LEAST_BATCH = 64
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
-_SHARPEST = 0.003  # the least width of the hinge's kink
+_SHARPEST = 0.002  # the least width of the hinge's kink
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Settings:
     """The rules, worked out for one task."""
 
     steps: int
+    tail: int  # the last steps, whose iterates are averaged
     sampling: float
     clip: float
     momentum: float
@@ -77,7 +78,8 @@ class Settings:
         longest = travel * (1.0 - momentum) / steps
         return cls(
             steps,
-            sampling,
+            tail=max(1, steps - math.floor(steps * (1.0 - 0.5 / min(growth, 5.0)))),
+            sampling=sampling,
             clip=0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
             momentum=momentum,
             step=min(safe, longest),
@@ -88,10 +90,10 @@ class Settings:
     def at(self, k: int) -> tuple[float, float, float]:
         """The momentum, the step and the kink of step k.
 
-        Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 over the first half of the
-        steps, with steps as long as it allows. Under usual noise all three are constant.
+        Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 until iterates are averaged,
+        with steps as long as it allows. Under usual noise all three are constant.
         """
-        kink = self.kink ** min(1.0, 2.0 * k / self.steps)
+        kink = self.kink ** min(1.0, k / max(1, self.steps - self.tail))
         return min(self.momentum, (k + 57) / (k + 60)), min(self.longest, self.step * kink / self.kink), kink
 
 
@@ -113,9 +115,9 @@ class SGDSolver:
         )
 
     def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
-        """The mean of the second half of the iterates."""
+        """The mean of the last iterates."""
         settings = Settings.of(task)
-        steps, clip = settings.steps, settings.clip
+        steps, tail, clip = settings.steps, settings.tail, settings.clip
         depth = Passes.depth_of(task)
         sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, depth))
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
@@ -124,7 +126,6 @@ class SGDSolver:
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
         l2, l1 = np.append(strengths.l2, 0.0), np.append(strengths.l1, 0.0)
-        tail = steps - steps // 2
         for k in range(steps):
             passes = whole or Passes(task, rows.some(meter.sample("gradients", task.n)))
             momentum, step, kink = settings.at(k)
@@ -137,8 +138,11 @@ class SGDSolver:
             velocity, w = moved - w, moved
             if k >= steps - tail:
                 mean += w / tail
-        noise = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
-        return Solution(mean, np.full_like(mean, noise * _amplification(task, settings)))
+        spread = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
+        noise = np.full_like(mean, spread * _amplification(task, settings))
+        if not task.fit_intercept:
+            noise[:, -1] = 0.0
+        return Solution(mean, noise)
 
 
 def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
@@ -152,8 +156,7 @@ def _amplification(task: Task, settings: Settings) -> float:
     The steps are linear in the noise; each noise's weight in the mean is found by running them once, backwards in time,
     on a single impulse.
     """
-    curvature = CURVATURE[task.loss]
-    tail = settings.steps - settings.steps // 2
+    curvature, tail = CURVATURE[task.loss], settings.tail
     response = np.empty(settings.steps)
     w = velocity = 0.0
     for k in range(settings.steps):
