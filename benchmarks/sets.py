@@ -35,7 +35,7 @@ SETS: dict[str, Entry] = {
     "adult": Entry("classification", "folder", True),
     "elec2": Entry("classification", "folder", True),
     "phishing": Entry("classification", "folder", True),
-    "a9a": Entry("classification", "folder", False, "CSR"),
+    "a9a": Entry("classification", "folder", True, "CSR"),
     "mnist": Entry("classification", "folder", False, "the first 20,000 of its 70,000 rows"),
     "breast_cancer": Entry("classification", "scikit-learn", True),
     "digits": Entry("classification", "scikit-learn", True),
@@ -45,7 +45,9 @@ SETS: dict[str, Entry] = {
     "lending_club": Entry("classification", "judges", False, "one class is 95%: read its AUC"),
     "vote2016": Entry("classification", "judges", False),
     "hpc": Entry("classification", "judges", False),
-    "grants": Entry("classification", "judges", False, "CSR"),
+    "grants": Entry("classification", "judges", True, "CSR"),
+    "sms_spam": Entry("classification", "folder", True, "CSR, hashed words"),
+    "news20": Entry("classification", "folder", False, "CSR, hashed words"),
     "california_housing": Entry("regression", "folder", True),
     "msd_subset_year": Entry("regression", "folder", True),
     "diabetes": Entry("regression", "scikit-learn", False),
@@ -56,6 +58,7 @@ SETS: dict[str, Entry] = {
     "ames": Entry("regression", "judges", True),
 }
 _MNIST_ROWS = 20_000
+_TEXT = ("sms_spam", "news20")  # as hashed words, rows of norm 1, which depend on no other row
 
 # Sets with a scaling by public bounds: two classes and rows of norm 1, or features and target in [-1, 1].
 PUBLIC: dict[str, Kind] = {
@@ -112,6 +115,8 @@ def load(name: str) -> tuple[Any, Any, Kind]:
             raise MissingSetError(str(error)) from None
     elif entry.source == "scikit-learn":
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    elif name in _TEXT:
+        X, y = _folder_reader("hashed")(name)
     else:
         X, y = _folder_reader()(name)
     if name == "mnist":
@@ -153,8 +158,8 @@ def _rows_of_norm_1(X: Any) -> Any:
 
 
 @cache
-def _folder_reader() -> Any:
-    """The `load` function of the data folder."""
+def _folder_reader(function: str = "load") -> Any:
+    """A function of the data folder: `load`, or `hashed` for text."""
     path = FOLDER / "load.py"
     if not path.exists():
         raise MissingSetError(f"no data folder with a load.py at {FOLDER}: set TACIT_DATA")
@@ -163,4 +168,4 @@ def _folder_reader() -> Any:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.load
+    return getattr(module, function)

@@ -76,7 +76,7 @@ def peer(loss, Z, targets, l2, fit_intercept):
     "case", [c for c in CASES if not c.whole and (c.adjacency == "add-remove" or c.declared)], ids=str
 )
 def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
-    n, l2 = 300, 0.01
+    n, l2 = 600, 0.01
     X, targets = sample(case, n)
     request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, options=Options())
     with transcript() as steps:

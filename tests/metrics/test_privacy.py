@@ -22,7 +22,7 @@ from tacit.metrics.ranking import RocAuc
 from tacit.metrics.regression import SquaredErrors
 from tacit.privacy import Budget, Meter, audit, compose, epsilon_of
 from tacit.privacy.mechanisms import Sensitivity
-from tests.guarantees.conftest import half_the_noise
+from tests.guarantees.transcripts import half_the_noise
 
 from .support import ADJACENCIES, CASES, LAW_NORM, LAWS, Case, every_adjacency, every_case, every_law, noisy_sums
 

@@ -90,7 +90,8 @@ def settings(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
 @pytest.mark.parametrize(
     ("nu", "kappa", "kappa_squared"),
     [
-        (0.4, 0.5, 0.7),
+        (0.8, 0.3, 0.7),
+        (0.1, 0.5 * 0.5**0.25, 0.7),
         (0.05, 0.5, 0.7),
         (0.05 / 16 * 6, 0.5 * (16 / 6) ** 0.25, 0.7 * (16 / 6) ** 0.25),
         (0.05 / 16, 1.0, 1.0),

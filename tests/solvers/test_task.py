@@ -82,9 +82,35 @@ def test_the_solvers():
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_auto_is_gradient(loss, adjacency):
-    problem = task(loss, 10, 2, adjacency=adjacency)
-    assert choose("auto", problem) is choose("gradient", problem) is solvers.SOLVERS["gradient"]
+@pytest.mark.parametrize(("d", "sparse"), [(2, False), (2, True), (5000, False)])
+def test_auto_is_gradient(loss, adjacency, d, sparse):
+    problem = task(loss, 10, d, sparse, adjacency=adjacency)
+    assert choose("auto", problem) is choose("gradient", problem) is SOLVERS["gradient"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "name"),
+    [
+        (task("hinge", 10, 2), "sgd"),
+        (task("squared hinge", 10, 5000, sparse=True), "sgd"),
+        (task("squared", 10, 2, penalty="l1"), "sgd"),
+        (task("logistic", 10, solvers.WIDE, sparse=True), "gradient"),
+        (task("logistic", 10, solvers.WIDE + 1, sparse=True), "objective"),
+        (task("logistic", 10, solvers.WIDE + 1, sparse=True, adjacency="replace-one"), "objective"),
+        (task("multinomial", 10, solvers.WIDE + 1, sparse=True), "sgd"),
+        (task("multinomial", 10, solvers.WIDE + 1, sparse=True, adjacency="replace-one"), "gradient"),
+        (task("squared", 10, solvers.WIDE + 1, sparse=True), "gradient"),
+    ],
+)
+def test_auto_goes_by_the_task(problem, name):
+    assert choose("auto", problem) is SOLVERS[name]
+
+
+def test_a_refusal_says_what_auto_stands_for():
+    with pytest.raises(
+        ValueError, match=r"^solver='auto' \(sgd here\) does not serve adjacency='replace-one'; no solver"
+    ):
+        choose("auto", task("hinge", 10, 2, adjacency="replace-one"))
 
 
 def test_a_solver_is_found_by_its_name(fake):

@@ -2,8 +2,8 @@
 
 Algorithm. Each step flips a coin for every row, sums the clipped gradients of the rows that take part, adds noise,
 divides by the *expected* size of a sample, and moves with momentum; a proximal step serves the l1 penalty. Returned is
-the mean of the second half of the iterates (of the last tenth without noise). No step looks at the objective, and the number of steps is fixed
-beforehand.
+the mean of the second half of the iterates, of fewer where there is little noise. No step looks at the objective, and
+the number of steps is fixed beforehand.
 
 Privacy
 -------
@@ -90,8 +90,8 @@ class Settings:
     def at(self, k: int) -> tuple[float, float, float]:
         """The momentum, the step and the kink of step k.
 
-        Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 until iterates are averaged,
-        with steps as long as it allows. Under usual noise all three are constant.
+        Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 until iterates are
+        averaged, with steps as long as it allows. Under usual noise all three are constant.
         """
         kink = self.kink ** min(1.0, k / max(1, self.steps - self.tail))
         return min(self.momentum, (k + 57) / (k + 60)), min(self.longest, self.step * kink / self.kink), kink

@@ -15,7 +15,8 @@ Unit: one row. Neighbours: add-remove or replace-one. Released: A and b, both Ga
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
 Rules (in n, d, epsilon and delta alone). R = sqrt(d') and C = sqrt(d'), and more where there is little noise; half of
-mu^2 for each release; eigenvalues are lifted by sqrt(d' / 2) deviations of the noise in A / n, half of its largest eigenvalue.
+mu^2 for each release; eigenvalues are lifted to sqrt(d') deviations of the noise in A / n, about its largest eigenvalue
+over sqrt(2).
 """
 
 import math
@@ -76,7 +77,7 @@ class StatisticsSolver:
         )
 
         values, vectors = eigh(moments / n)
-        lifted = np.maximum(values, 0.0) + math.sqrt(task.width / 2) * lift + _FLOOR
+        lifted = np.maximum(values, math.sqrt(task.width) * lift + _FLOOR)
         penalty = np.append(strengths.l2, 0.0)
         inverse = np.linalg.inv((vectors * lifted) @ vectors.T + np.diag(penalty))
         weights = inverse @ (products / n)

@@ -1,4 +1,7 @@
-"""No noise from anywhere else: the library never touches a generator that is not cryptographic."""
+"""No noise from anywhere else: the library never touches a generator that is not cryptographic.
+
+The room of datasets is let off: it makes synthetic data, holds no private rows, and no other room may import it.
+"""
 
 import ast
 from pathlib import Path
@@ -29,7 +32,7 @@ def offences(text):
 
 
 def test_no_generator_but_the_noise_source():
-    files = sorted(SOURCE.rglob("*.py"))
+    files = [path for path in sorted(SOURCE.rglob("*.py")) if SOURCE / "datasets" not in path.parents]
     assert len(files) > 10
     found = {str(path): lines for path in files if (lines := list(offences(path.read_text(encoding="utf-8"))))}
     assert found == {}
