@@ -49,6 +49,8 @@ Floats = NDArray[np.float64]
 FULL_MATRIX = 2_000
 _WALL = 300.0
 _UNIT = 2.0**-53
+_HALVINGS = 40
+_FLOOR = 1e-10  # of the curvature: a minimiser where there is no noise and nothing is penalised
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ class ObjectiveSolver:
         convexity = mechanism.convexity(meter, "linear term")
         deviation = mechanism.deviation(meter, "linear term")
         linear = mechanism.draw(meter, "linear term", task.width)
-        penalty = np.maximum(task.n * np.append(strengths.l2, 0.0)[: task.width], convexity)
+        least = max(convexity, _FLOOR * task.n * h * radius**2)
+        penalty = np.maximum(task.n * np.append(strengths.l2, 0.0)[: task.width], least)
         problem = _Problem(task, rows, settings, penalty, linear)
 
         rounding = problem.rounding
@@ -145,19 +148,34 @@ class _Problem:
         """Weights with a gradient of norm at most `tolerance`."""
         w = np.zeros(len(self._linear))
         g = self.gradient(w)
+        least = float(np.linalg.norm(g))
         while (size := float(np.linalg.norm(g))) > tolerance:
+            least = min(least, size)
             direction = self._newton(w, g, min(0.1, math.sqrt(size / self._smoothness)))
-            for halvings in range(8):
-                step = 0.5**halvings
-                there = w + step * direction
-                g_there = self.gradient(there)
-                if np.linalg.norm(g_there) <= (1.0 - 0.25 * step) * size:
-                    break
-            else:
-                there = w - g / self._smoothness
-                g_there = self.gradient(there)
-            w, g = there, g_there
+            w, g = self._step(w, g, direction, 0.75 * least)
         return w
+
+    def _step(self, w: Floats, g: Floats, direction: Floats, small: float) -> tuple[Floats, Floats]:
+        """The next weights along `direction`, and the gradient there.
+
+        Taken is the whole step if its gradient is `small`, or a step at which the objective still falls, and at most half
+        as fast as at the start: it has then fallen all the way, because its slope rises along a line. Without one in
+        sight, a plain gradient step is taken, where it falls as well.
+        """
+        slope = float(g @ direction)
+        near, far, step = 0.0, math.inf, 1.0
+        for _ in range(_HALVINGS):
+            there = w + step * direction
+            g_there = self.gradient(there)
+            if np.linalg.norm(g_there) <= small:
+                return there, g_there
+            rise = float(g_there @ direction)
+            if 0.5 * slope <= rise <= 0.0:
+                return there, g_there
+            near, far = (step, far) if rise < 0.0 else (near, step)
+            step = 2.0 * near if math.isinf(far) else (near + far) / 2.0
+        there = w - g / self._smoothness
+        return there, self.gradient(there)
 
     def _wall(self, w: Floats) -> float:
         """The wall's slope over |w|: zero up to `_WALL`."""
