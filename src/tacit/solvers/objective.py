@@ -13,9 +13,9 @@ Unit: one row. Neighbours: add-remove or replace-one. Released: w once. Its even
 - `GaussianDpEvent` for how far the search may stop from it: |w~ - w| <= error / Lambda, twice that between two worlds.
 
 The search ends when the gradient is below a public tolerance: how many steps that takes is not released. It must end,
-so steps that do not shrink the gradient are replaced by plain gradient steps, which do; the tolerance is above what
-rounding can do to a gradient of weights inside the wall. The wall, a public convex term, keeps weights there: it is
-zero up to norm `_WALL`, far above what standardised data asks for.
+so each step lowers the objective, or takes the gradient a quarter below the smallest so far; the tolerance is above
+what rounding can do to a gradient of weights inside the wall. The wall, a public convex term, keeps weights there: it
+is zero up to norm `_WALL`, far above what standardised data asks for.
 
 Losses: logistic (L = 1, h = 1/4); squared with residuals clipped to L, that is the Huber loss (h = 1). Binary only.
 
@@ -50,6 +50,7 @@ FULL_MATRIX = 2_000
 _WALL = 300.0
 _UNIT = 2.0**-53
 _HALVINGS = 40
+_TYPICAL = 0.65  # of the bound on curvature: rows are clipped, and not all residuals are where it is reached
 _FLOOR = 1e-10  # of the curvature: a minimiser where there is no noise and nothing is penalised
 
 
@@ -110,7 +111,7 @@ class ObjectiveSolver:
         )
         noise = np.zeros_like(weights)
         stopping = meter.multiplier("stopping point") * apart
-        noise[0, : task.width] = np.hypot(deviation / (task.n * h + penalty), stopping)
+        noise[0, : task.width] = np.hypot(deviation / (_TYPICAL * task.n * h + penalty), stopping)
         return Solution(weights, noise)
 
 
@@ -158,7 +159,7 @@ class _Problem:
     def _step(self, w: Floats, g: Floats, direction: Floats, small: float) -> tuple[Floats, Floats]:
         """The next weights along `direction`, and the gradient there.
 
-        Taken is the whole step if its gradient is `small`, or a step at which the objective still falls, and at most half
+        Taken is a step to where the gradient is `small`, or one at which the objective still falls, and at most half
         as fast as at the start: it has then fallen all the way, because its slope rises along a line. Without one in
         sight, a plain gradient step is taken, where it falls as well.
         """
@@ -186,9 +187,11 @@ class _Problem:
         """The Newton direction, to this relative accuracy where it is found by iteration."""
         weights = self._second_derivatives(w)
         diagonal = self._penalty + self._wall(w) + 1e-12 * self._smoothness
+        norm = float(np.linalg.norm(w))
+        outwards = w * math.sqrt(self._steep * _WALL / norm**3) if norm > _WALL else np.zeros_like(w)
         Z, d = self._rows.Z, self._task.d
         if d <= FULL_MATRIX:
-            hessian = np.diag(diagonal)
+            hessian = np.diag(diagonal) + np.outer(outwards, outwards)
             product: Any = Z.T @ (Z.multiply(weights[:, None]) if isinstance(Z, csr_array) else Z * weights[:, None])
             hessian[:d, :d] += product.toarray() if isinstance(Z, csr_array) else product
             if self._task.fit_intercept:
@@ -200,7 +203,7 @@ class _Problem:
 
         def times(v: Floats) -> Floats:
             margins = Z @ v[:d] + (v[d] if self._task.fit_intercept else 0.0)
-            out = diagonal * v
+            out = diagonal * v + outwards * float(outwards @ v)
             out[:d] += Z.T @ (weights * margins)
             if self._task.fit_intercept:
                 out[d] += float(weights @ margins)
