@@ -8,7 +8,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from tacit.privacy import Budget, BudgetExceededError, Plan, Release, epsilon_of, gdp, mu_of
+from tacit.privacy import Budget, BudgetExceededError, Plan, Release, epsilon_of, events, gdp, mu_of
 from tacit.privacy.calibration import calibrate
 
 DENSE_ORDERS = 1 + np.geomspace(0.02, 1e7, 20_000)
@@ -73,6 +73,44 @@ def test_selections_recomputed_by_the_renyi_accountant(epsilon, delta, mixed):
     assert epsilon * (1 - 1e-9) <= epsilon_of(calibrated.event, delta) <= epsilon
 
 
+OBJECTIVE = {
+    "alone": [],
+    "with Gaussians": [Release("g", "gaussian", share=0.1, count=3)],
+    "with selections": [Release("e", "exponential", share=0.5, count=4), Release("g", "gaussian", share=0.2)],
+}
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("extra", OBJECTIVE.values(), ids=OBJECTIVE)
+def test_objective_perturbation_recomputed_by_the_renyi_accountant(epsilon, delta, extra):
+    """From the multiplier alone: rho = (1 + c ratio^2) / (2 z^2), and no other part of the event needs trust."""
+    calibrated = Plan(Release("o", "objective", share=1.0), *extra).calibrate(Budget(epsilon, delta))
+    accountant = RdpAccountant(DENSE_ORDERS)
+    accountant.compose(ZCDpEvent((1 + 2.3502 * 0.3**2) / calibrated.multiplier("o") ** 2 / 2))
+    for release in extra:
+        z = calibrated.multiplier(release.name)
+        accountant.compose(GaussianDpEvent(z) if release.kind == "gaussian" else ZCDpEvent(1 / z**2 / 8), release.count)
+    recomputed = accountant.get_epsilon(delta)
+    assert 0.99 * epsilon <= recomputed <= epsilon * (1 + 1e-6)  # another grid of orders than ours
+    assert epsilon * (1 - 1e-9) <= epsilon_of(calibrated.event, delta) <= epsilon
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [Release("l", "laplace", share=1.0), Release("s", "gaussian", share=1.0, count=200, sampling=0.02)],
+    ids=["and Laplace", "and sampling"],
+)
+def test_objective_perturbation_with_kinds_that_have_no_zcdp(extra):
+    """Then everything goes through the Renyi accountant at once."""
+    calibrated = Plan(Release("o", "objective", share=1.0), extra).calibrate(Budget(1.0, 1e-6))
+    assert lands(epsilon_of(calibrated.event, 1e-6), 1.0)
+    orders = [*np.arange(1.5, 64, 0.5), *range(64, 400, 4)]
+    assert RdpAccountant(orders).compose(calibrated.event).get_epsilon(1e-6) <= 1.01
+    alone = Plan(Release("o", "objective", share=1.0)).calibrate(Budget(1.0, 1e-6))
+    assert calibrated.multiplier("o") > alone.multiplier("o")
+
+
 MIXED = {
     "Laplace": [Release("l", "laplace", share=1.0)],
     "many Laplace": [Release("l", "laplace", share=1.0, count=300)],
@@ -127,6 +165,7 @@ def test_extreme_epsilons(epsilon):
         Release("l", "laplace", share=1.0, count=10),
         Release("g", "gaussian", share=1.0),
         Release("e", "exponential", share=1.0),
+        Release("o", "objective", share=1.0),
     ):
         calibrated = Plan(release).calibrate(Budget(epsilon, 1e-6))
         assert lands(epsilon_of(calibrated.event, 1e-6), epsilon)
@@ -159,12 +198,15 @@ def test_shares_between_kinds_are_shares_of_rho():
     plan = Plan(
         Release("pick", "exponential", share=1.0, count=4),
         Release("sum", "gaussian", share=2.0, count=5),
+        Release("term", "objective", share=3.0, count=2),
     )
     calibrated = plan.calibrate(Budget(1.0, 1e-6))
     pick = 4 * (1 / calibrated.multiplier("pick")) ** 2 / 8  # count e0^2 / 8
     total = 5 / calibrated.multiplier("sum") ** 2 / 2
+    term = 2 * events.objective(calibrated.multiplier("term")).rho
     assert total / pick == pytest.approx(2.0, rel=1e-12)
-    assert total + pick == pytest.approx(Budget(1.0, 1e-6).rho, rel=1e-9)
+    assert term / pick == pytest.approx(3.0, rel=1e-12)
+    assert total + pick + term == pytest.approx(Budget(1.0, 1e-6).rho, rel=1e-9)
 
 
 def test_shares_are_relative():
@@ -196,6 +238,8 @@ def test_the_rest_of_the_budget_goes_to_the_shared_releases():
         (Release("f", "exponential", multiplier=5.0), Release("s", "gaussian", share=1.0, count=5)),
         (Release("f", "gaussian", multiplier=9.0), Release("s", "exponential", share=1.0, count=5)),
         (Release("f", "exponential", multiplier=9.0), Release("s", "laplace", share=1.0, count=5)),
+        (Release("f", "objective", multiplier=9.0), Release("s", "gaussian", share=1.0, count=5)),
+        (Release("f", "gaussian", multiplier=9.0), Release("s", "objective", share=1.0)),
     ],
     ids=lambda r: f"{r.kind}{' sampled' if r.sampling < 1 else ''}",
 )
@@ -240,6 +284,7 @@ def test_almost_full_budgets_are_refused_rather_than_searched_for_ever():
         Release("f", "gaussian", multiplier=1.0, count=100, sampling=0.1),
         Release("f", "laplace", multiplier=0.9),
         Release("f", "exponential", multiplier=0.3),
+        Release("f", "objective", multiplier=1.0),
     ],
     ids=repr,
 )
@@ -267,15 +312,17 @@ def test_nothing_is_refused_in_the_non_private_limit():
         Release("s", "gaussian", share=1.0, sampling=0.1),
         Release("l", "laplace", share=1.0),
         Release("e", "exponential", share=1.0),
+        Release("o", "objective", share=1.0),
         Release("f", "gaussian", multiplier=0.1),
     )
     calibrated = plan.calibrate(budget)
-    assert calibrated.multipliers == (0.0, 0.0, 0.0, 0.0, 0.1)
+    assert calibrated.multipliers == (0.0, 0.0, 0.0, 0.0, 0.0, 0.1)
     assert epsilon_of(calibrated.event, 1e-6) == math.inf
     expected = (
         SelfComposedDpEvent(GaussianDpEvent(0.0), 3),
         PoissonSampledDpEvent(0.1, GaussianDpEvent(0.0)),
         LaplaceDpEvent(0.0),
+        ZCDpEvent(math.inf),
         ZCDpEvent(math.inf),
         GaussianDpEvent(0.1),
     )
@@ -301,16 +348,21 @@ def test_a_delta_that_needs_no_noise_is_refused(q, count, delta):
         Plan(Release("s", "gaussian", share=1.0, count=count, sampling=q)).calibrate(Budget(1.0, delta))
 
 
-def test_a_budget_without_zcdp_refuses_selections():
+@pytest.mark.parametrize("kind", ["exponential", "objective"])
+def test_a_budget_without_zcdp_refuses_what_is_known_by_it(kind):
     with pytest.raises(ValueError, match="no zCDP budget fits"):
-        Plan(Release("e", "exponential", share=1.0)).calibrate(Budget(1e-9, 1e-100))
+        Plan(Release("e", kind, share=1.0)).calibrate(Budget(1e-9, 1e-100))
 
 
 # The adjacency changes sensitivities, not multipliers; equal requests are answered from a cache.
 
 
 def test_replace_one_has_the_same_multipliers():
-    plan = Plan(Release("g", "gaussian", share=1.0), Release("e", "exponential", share=1.0))
+    plan = Plan(
+        Release("g", "gaussian", share=1.0),
+        Release("e", "exponential", share=1.0),
+        Release("o", "objective", share=1.0),
+    )
     add_remove, replace_one = (plan.calibrate(Budget(1.0, 1e-6, a)) for a in ("add-remove", "replace-one"))
     assert add_remove.multipliers == replace_one.multipliers
     assert add_remove.budget != replace_one.budget

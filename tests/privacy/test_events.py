@@ -4,6 +4,7 @@ import json
 import math
 import sys
 
+import mpmath
 import pytest
 from dp_accounting import (
     ComposedDpEvent,
@@ -46,12 +47,22 @@ def test_constructors():
     assert events.laplace(3) == LaplaceDpEvent(3.0)
     assert events.exponential(2.0) == ZCDpEvent(0.5)
     assert events.exponential(math.inf) == ZCDpEvent(math.inf)
+    assert events.objective(2) == ZCDpEvent(events.OBJECTIVE_COST / 8)
+    assert events.objective(0.0) == ZCDpEvent(math.inf)
     assert events.repeated(GaussianDpEvent(1.0), 1) == GaussianDpEvent(1.0)
     assert events.repeated(GaussianDpEvent(1.0), 3) == SelfComposedDpEvent(GaussianDpEvent(1.0), 3)
     assert events.composed([GaussianDpEvent(1.0)]) == GaussianDpEvent(1.0)
     both = events.composed(e for e in (GaussianDpEvent(1.0), LaplaceDpEvent(1.0)))
     assert both == ComposedDpEvent((GaussianDpEvent(1.0), LaplaceDpEvent(1.0)))
     assert hash(both)
+
+
+def test_the_cost_of_curvature_is_rounded_up():
+    """c = 2 log 2 / x^2 where -x - log(1 - x) = log 2."""
+    with mpmath.workdps(30):
+        x = mpmath.findroot(lambda x: -x - mpmath.log(1 - x) - mpmath.log(2), (0.76, 0.77), solver="anderson")
+        least = 1 + 2 * mpmath.log(2) / x**2 * mpmath.mpf(events.OBJECTIVE_RATIO) ** 2
+        assert least <= events.OBJECTIVE_COST <= least * (1 + 1e-4)
 
 
 def test_leaves_multiply_nested_counts():
@@ -108,6 +119,13 @@ def test_frozen_replaces_lists_at_every_level():
 def test_dictionaries_and_json_round_trip(event):
     text = json.dumps(events.to_dict(event), allow_nan=False)
     assert events.from_dict(json.loads(text)) == event
+
+
+@pytest.mark.parametrize("multiplier", [0.0, 0.7, 123.4])
+def test_objective_perturbation_round_trips(multiplier):
+    event = events.composed([events.objective(multiplier), events.gaussian(40.0)])
+    assert events.from_dict(json.loads(json.dumps(events.to_dict(event), allow_nan=False))) == event
+    assert events.describe(event) == "1 zCDP release, 1 Gaussian release"
 
 
 def test_infinity_is_a_word():

@@ -5,10 +5,17 @@ import math
 
 import numpy as np
 import pytest
-from dp_accounting import ComposedDpEvent, GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
-from dp_accounting import ZCDpEvent as SelectionEvent
+from dp_accounting import (
+    ComposedDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    ZCDpEvent,
+)
 
 from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, Plan, Release
+from tacit.privacy.events import OBJECTIVE_COST
 
 
 def release(name="r", kind="gaussian", **kwargs):
@@ -36,6 +43,7 @@ def release(name="r", kind="gaussian", **kwargs):
         ({"sampling": math.nan}, ValueError, "sampling must be a number, got NaN"),
         ({"kind": "laplace", "sampling": 0.5}, ValueError, "only Gaussian releases can be sampled, got kind='laplace'"),
         ({"kind": "exponential", "sampling": 0.5}, ValueError, "only Gaussian releases can be sampled"),
+        ({"kind": "objective", "sampling": 0.5}, ValueError, "only Gaussian releases can be sampled"),
         ({"share": None}, ValueError, "release 'r' needs either a share or a multiplier"),
         ({"share": 1.0, "multiplier": 1.0}, ValueError, "release 'r' needs either a share or a multiplier"),
         ({"share": 0.0}, ValueError, r"share must be above 0, got 0\.0"),
@@ -78,8 +86,9 @@ def test_releases_and_plans_are_frozen_and_hashable():
         ({"kind": "gaussian", "count": 3}, SelfComposedDpEvent(GaussianDpEvent(2.0), 3)),
         ({"kind": "gaussian", "sampling": 0.25}, PoissonSampledDpEvent(0.25, GaussianDpEvent(2.0))),
         ({"kind": "laplace"}, LaplaceDpEvent(2.0)),
-        ({"kind": "exponential"}, SelectionEvent(0.5**2 / 8)),
-        ({"kind": "exponential", "count": 4}, SelfComposedDpEvent(SelectionEvent(0.5**2 / 8), 4)),
+        ({"kind": "exponential"}, ZCDpEvent(0.5**2 / 8)),
+        ({"kind": "exponential", "count": 4}, SelfComposedDpEvent(ZCDpEvent(0.5**2 / 8), 4)),
+        ({"kind": "objective"}, ZCDpEvent(OBJECTIVE_COST / 2.0**2 / 2)),
     ],
 )
 def test_the_event_of_a_release(arguments, event):
@@ -87,7 +96,7 @@ def test_the_event_of_a_release(arguments, event):
 
 
 def test_a_selection_without_noise_costs_everything():
-    assert release(kind="exponential").event(0.0) == SelectionEvent(math.inf)
+    assert release(kind="exponential").event(0.0) == ZCDpEvent(math.inf)
 
 
 def test_an_empty_plan_is_refused():

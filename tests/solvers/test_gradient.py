@@ -258,3 +258,28 @@ def test_the_first_step_is_noised_by_its_multiplier(adjacency):
     (base, unit), (other, size) = noise["add-remove"], noise[adjacency]
     assert size / unit == pytest.approx(1.0 if adjacency == "add-remove" else math.sqrt(2.0))
     np.testing.assert_allclose(other, base * size / unit, rtol=1e-5, atol=1e-6)
+
+
+# --- the stated noise --------------------------------------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.usefixtures("form")
+def test_the_stated_noise_is_right_within_a_factor_of_two(loss):
+    n, d = 4000, 8
+    rng = np.random.default_rng(0)
+    Z = np.clip(rng.normal(size=(n, d)), -3, 3)
+    margins = 0.5 * Z.sum(axis=1) / math.sqrt(d) + rng.normal(size=n)
+    if loss == "squared":
+        targets = np.clip(margins / margins.std(), -3, 3)
+    elif loss == "multinomial":
+        targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
+    else:
+        targets = np.where(margins > 0, 1.0, -1.0)
+    data = Rows(Z / Z.std(axis=0), targets)
+    runs = [solve(task(loss, n, d, epsilon=1.0), data, seed=seed) for seed in range(25)]
+    weights = np.array([solution.weights for solution in runs])
+    if loss == "multinomial":  # what all classes share changes no probability; nothing holds it, and it is left out
+        weights -= weights.mean(axis=1, keepdims=True)
+    seen = np.sqrt(np.mean(np.var(weights, axis=0)))
+    assert 0.5 < seen / np.mean([solution.noise for solution in runs]) < 2.0

@@ -42,6 +42,14 @@ _MULTIPLIER = 2.0  # of the noise of a step, where sampling is still free
 _LEAST_BATCH = 64
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 _SHARPEST = 0.002  # the least width of the hinge's kink
+_TYPICAL_CURVATURE: dict[LossName, float] = {
+    "squared": 0.45,
+    "logistic": 0.13,
+    "multinomial": 0.11,
+    "hinge": 0.25,
+    "squared hinge": 0.2,
+}
+"""What is left of a loss's curvature on standardised columns where many gradients are clipped; for the stated noise."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ class SGDSolver:
             if k >= steps - tail:
                 mean += w / tail
         spread = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
-        noise = np.full_like(mean, spread * _amplification(task, settings))
+        noise = np.full_like(mean, spread * _amplification(task, settings, float(strengths.l2.mean())))
         if not task.fit_intercept:
             noise[:, -1] = 0.0
         return Solution(mean, noise)
@@ -150,18 +158,28 @@ def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
     return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1.0 + step * l2)
 
 
-def _amplification(task: Task, settings: Settings) -> float:
-    """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column.
+def _amplification(task: Task, settings: Settings, l2: float) -> float:
+    """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column."""
+    own = _reach(settings, _TYPICAL_CURVATURE[task.loss], l2)
+    if task.outputs == 1:
+        return own
+    shared = _reach(settings, 0.0, l2)  # what all classes have in common changes no probability, so nothing holds it
+    return math.sqrt((1.0 - 1.0 / task.outputs) * own**2 + shared**2 / task.outputs)
+
+
+def _reach(settings: Settings, curvature: float, l2: float) -> float:
+    """The same for one weight whose loss has this curvature.
 
     The steps are linear in the noise; each noise's weight in the mean is found by running them once, backwards in time,
     on a single impulse.
     """
-    curvature, tail = CURVATURE[task.loss], settings.tail
+    tail = settings.tail
     response = np.empty(settings.steps)
     w = velocity = 0.0
     for k in range(settings.steps):
         ahead = w + settings.momentum * velocity
         moved = ahead - settings.step * (curvature * ahead + (1.0 if k == 0 else 0.0))
+        moved /= 1.0 + settings.step * l2
         velocity, w = moved - w, moved
         response[k] = w
     total = np.cumsum(response)  # an impulse k steps before the end adds total[k] to the sum of iterates
