@@ -97,13 +97,13 @@ BASIC = [
     for adjacency in solver.adjacencies
     for whole in ((False, True) if "batch_size" in solver.options else (False,))
 ]
-# On all rows a solver that samples is like others: the basic cases are enough.
+# A solver that samples has many losses, and on all rows it is like others: not all of it needs every kind of data.
 CASES = [
     replace(case, sparse=s, declared=b)
     for case in BASIC
     for s in (False, True)
     for b in (False, True)
-    if not case.whole or s == b
+    if s == b or not (case.whole or (case.samples and case.loss not in ("squared", "logistic")))
 ]
 WITH_WIDE_FORM = {"gradient": gradient, "objective": objective}
 WIDE = [
