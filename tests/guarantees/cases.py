@@ -48,7 +48,7 @@ class Case:
         outputs = CLASSES if self.loss == "multinomial" else 1
         budget = Budget(epsilon, delta, self.adjacency)
         options = self.options(n) if options is None else options
-        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, "l2", options)
+        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, options=options)
         y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
         return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0)
 

@@ -33,12 +33,12 @@ def task(
     epsilon=1.0,
     adjacency="add-remove",
     delta=1e-6,
-    penalty="l2",
+    penalties=("l2",),
     **options,
 ):
     outputs = CLASSES if loss == "multinomial" else 1
     budget = Budget(epsilon, delta, adjacency)
-    return Task(n, d, loss, outputs, sparse, fit_intercept, budget, penalty, Options(**options))
+    return Task(n, d, loss, outputs, sparse, fit_intercept, budget, penalties, Options(**options))
 
 
 def table(data):

@@ -82,7 +82,7 @@ def optimum(loss, data, l2, l1, fit_intercept):
 def test_without_noise_it_finds_the_optimum(loss, fit_intercept, sparse, l2, l1):
     n, d = 300, 4
     data = rows(loss, n, d, sparse, seed=1)
-    problem = task(loss, n, d, sparse, fit_intercept, epsilon=math.inf, penalty="l1" if l1 else "l2")
+    problem = task(loss, n, d, sparse, fit_intercept, epsilon=math.inf, penalties=("l1",) if l1 else ("l2",))
     weights = run(problem, data, l2=l2, l1=l1).weights
     if not fit_intercept:
         assert not weights[:, -1].any()
@@ -97,7 +97,7 @@ def test_l1_makes_exact_zeros_where_the_lasso_has_them():
     rng = np.random.default_rng(3)
     data = Rows(data.Z, data.Z[:, :3] @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=n))
     lasso = Lasso(alpha=0.2, tol=1e-12, max_iter=100_000).fit(data.Z, data.targets)
-    weights = run(task("squared", n, d, epsilon=math.inf, penalty="l1"), data, l1=0.2).weights[0]
+    weights = run(task("squared", n, d, epsilon=math.inf, penalties=("l1",)), data, l1=0.2).weights[0]
     assert 0 < np.sum(lasso.coef_ == 0) < d
     np.testing.assert_array_equal(weights[:-1] == 0.0, lasso.coef_ == 0.0)
     np.testing.assert_allclose(weights, np.append(lasso.coef_, lasso.intercept_), atol=1e-6)
@@ -105,7 +105,7 @@ def test_l1_makes_exact_zeros_where_the_lasso_has_them():
 
 def test_the_intercept_is_not_penalised():
     data = rows("logistic", 300, 3, seed=4)
-    weights = run(task("logistic", 300, 3, epsilon=math.inf, penalty="l1"), data, l1=1e3).weights[0]
+    weights = run(task("logistic", 300, 3, epsilon=math.inf, penalties=("l1",)), data, l1=1e3).weights[0]
     assert not weights[:-1].any()
     share = np.mean(data.targets > 0)
     assert weights[-1] == pytest.approx(math.log(share / (1 - share)), abs=1e-6)

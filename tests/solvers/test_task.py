@@ -69,7 +69,7 @@ def test_options_that_were_given():
 def test_a_task_is_public_numbers_only():
     problem = task("logistic", 10, 2, epsilon=math.inf, n_iter=3)
     kinds = {type(value) for value in dataclasses.asdict(problem).values()}
-    assert kinds <= {int, str, bool, dict}
+    assert kinds <= {int, str, bool, dict, tuple}
 
 
 # --- which solver serves what ------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_auto_is_gradient(loss, adjacency, d, sparse):
     [
         (task("hinge", 10, 2), "sgd"),
         (task("squared hinge", 10, 5000, sparse=True), "sgd"),
-        (task("squared", 10, 2, penalty="l1"), "sgd"),
+        (task("squared", 10, 2, penalties=("l1",)), "sgd"),
         (task("logistic", 10, solvers.WIDE, sparse=True), "gradient"),
         (task("logistic", 10, solvers.WIDE + 1, sparse=True), "objective"),
         (task("logistic", 10, solvers.WIDE + 1, sparse=True, adjacency="replace-one"), "objective"),
@@ -114,7 +114,7 @@ def test_a_refusal_says_what_auto_stands_for():
 
 
 def test_a_solver_is_found_by_its_name(fake):
-    assert choose("fake", task("logistic", 10, 2, penalty="l1")) is fake
+    assert choose("fake", task("logistic", 10, 2, penalties=("l1",))) is fake
 
 
 LOSSES = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
@@ -127,7 +127,7 @@ def serves(solver, problem):
     return (
         problem.loss in solver.losses
         and problem.budget.adjacency in solver.adjacencies
-        and problem.penalty in solver.penalties
+        and set(problem.penalties) <= set(solver.penalties)
         and set(problem.options.given) <= set(solver.options)
     )
 
@@ -137,7 +137,7 @@ def test_a_task_is_served_or_refused_before_data_is_read_and_the_able_are_named(
     monkeypatch.setattr(Meter, "__init__", lambda *_: pytest.fail("a meter was opened"))
     served = refused = 0
     for loss, adjacency, penalty, options in product(LOSSES, ADJACENCIES, PENALTIES, OPTIONS):
-        problem = task(loss, 10, 2, adjacency=adjacency, penalty=penalty, **options)
+        problem = task(loss, 10, 2, adjacency=adjacency, penalties=(penalty,), **options)
         if serves(SOLVERS[name], problem):
             assert choose(name, problem) is SOLVERS[name]
             served += 1
@@ -168,7 +168,7 @@ def test_refusals_in_full(monkeypatch):
         ("sgd", task("squared", 9, 2, adjacency="replace-one")): (
             "adjacency='replace-one'; these do: gradient, objective, statistics"
         ),
-        ("gradient", task("squared", 9, 2, penalty="l1")): "the l1 penalty; these do: sgd",
+        ("gradient", task("squared", 9, 2, penalties=("l1",))): "the l1 penalty; these do: sgd",
         ("gradient", task("squared", 9, 2, batch_size=4)): "the parameter batch_size; these do: sgd",
         ("sgd", task("hinge", 9, 2, n_iter=4)): "the parameter n_iter; no solver serves all that was asked for",
     }

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
@@ -19,6 +19,7 @@ from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
 from tacit.problems import clip_rows
 from tacit.solvers import Rows, Solver, Strengths, Task
+from tacit.solvers.task import Layout
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +56,8 @@ class Request:
     y_bounds: tuple[float, float] | None
     random_state: int | None
     verbose: int
-    l1: float = 0.0  # of l1 sum |coef_j|
+    l1: float = 0.0  # of l1 sum |coef_j|, next to the mean loss in the target's own units
+    coef_bounds: tuple[Floats | float, Floats | float] | None = None  # on coefficients, in the user's units
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +84,8 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
     bounding, calibrated = _Bounding.of(request), planned(request)
     source = NoiseSource.for_fit(request.random_state, stacklevel=5)
     with calibrated.meter(source, _progress if request.verbose else None) as meter:
-        rows, scaling, label, y_bounds = bounding.run(meter, X, targets)
-        # The penalty is on the bounded data as the solver sees it: standardised if dense, in the user's units if
-        # sparse.
-        unit = scaling.scale if task.sparse else np.ones(task.d)
-        solution = request.solver.run(task, rows, Strengths(request.l2 / unit**2, request.l1 / unit), meter)
+        rows, scaling, label, y_bounds = bounding.run(meter, X, targets, request.solver.layout)
+        solution = request.solver.run(task, rows, _strengths(request, scaling, label), meter)
     _warn_of_lost(scaling, label)
     coef, intercept = _in_user_units(solution.weights, scaling, label)
     coef_noise, _ = _in_user_units(solution.noise, scaling, label)
@@ -137,18 +136,19 @@ class _Bounding:
         return Plan(*releases) + rest if releases else rest
 
     def run(
-        self, meter: Meter, X: Any, targets: Floats
+        self, meter: Meter, X: Any, targets: Floats, layout: Layout
     ) -> tuple[Rows, Scaling, Scaling | None, tuple[float, float] | None]:
         """Bounded rows, the scales they were bounded with, and what the target was clipped to."""
         label, y_bounds = None, None
         Z: Any
         if isinstance(self.features, NormScale):
             Z, scaling = _bounded_sparse(self.features, meter, X)
+            Z = csc_array(Z) if layout == "columns" else Z
         else:
             scaling = self.features.run(meter, X)
             if not self.task.fit_intercept:
                 scaling = _uncentred(scaling)
-            Z = scaling.transform(X)
+            Z = scaling.transform(X, layout)
         if self.label is not None:
             label = self.label.run(meter, targets)
             if self.label.bounds is not None:
@@ -159,6 +159,19 @@ class _Bounding:
                 label = _uncentred(label)
             targets = label.transform(targets[:, None])[:, 0]
         return Rows(Z, targets), scaling, label, y_bounds
+
+
+def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Strengths:
+    """What the user asked for, on the weights that the solver sees.
+
+    The penalty is on the bounded data: standardised if dense, in the user's units if sparse. The loss is in units of
+    the target's scale squared, which the l1 penalty and bounds on coefficients are not.
+    """
+    unit = scaling.scale if request.task.sparse else np.ones(request.task.d)
+    target = 1.0 if label is None else float(label.scale[0])
+    low, high = request.coef_bounds or (-math.inf, math.inf)
+    to_weight = scaling.scale / target
+    return Strengths(request.l2 / unit**2, request.l1 / (unit * target), low * to_weight, high * to_weight)
 
 
 def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[csr_array, Scaling]:

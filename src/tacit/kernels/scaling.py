@@ -9,16 +9,23 @@ from tacit.problems.compiled import kernel
 
 Floats = NDArray[np.float64]
 
+_TILE = 64
+
 
 @kernel
-def standardize(X: NDArray[np.floating], centre: Floats, scale: Floats, limit: float, out: Floats) -> None:
+def standardize(
+    X: NDArray[np.floating], centre: Floats, scale: Floats, limit: float, out: NDArray[np.floating]
+) -> None:
     """Out = clip((X - centre) / scale, -limit, limit) by columns; what is not a number becomes zero."""
-    for i in range(len(X)):
-        for j in range(X.shape[1]):
-            value = (X[i, j] - centre[j]) / scale[j]
-            if not abs(value) <= limit:
-                value = 0.0 if value != value else (limit if value > 0.0 else -limit)
-            out[i, j] = value
+    n, d = X.shape
+    for start in range(0, n, _TILE):  # tiles stay in the cache where X and out are stored differently
+        for first in range(0, d, _TILE):
+            for i in range(start, min(start + _TILE, n)):
+                for j in range(first, min(first + _TILE, d)):
+                    value = (X[i, j] - centre[j]) / scale[j]
+                    if not abs(value) <= limit:
+                        value = 0.0 if value != value else (limit if value > 0.0 else -limit)
+                    out[i, j] = value
 
 
 @kernel

@@ -7,11 +7,13 @@ from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.objective import ObjectiveSolver
 from tacit.solvers.sgd import SGDSolver
 from tacit.solvers.statistics import StatisticsSolver
-from tacit.solvers.task import Options, Rows, Solution, Solver, Strengths, Task
+from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Strengths, Task
 
 _ALL: tuple[Solver, ...] = (GradientSolver(), ObjectiveSolver(), SGDSolver(), StatisticsSolver())
 SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
 
+
+_WORDS: dict[PenaltyName, str] = {"l2": "the l2 penalty", "l1": "the l1 penalty", "bounds": "bounds on coefficients"}
 
 WIDE = 1_000
 """Sparse tables with more columns than this are text-like: `auto` leaves the preconditioned steps for them."""
@@ -19,7 +21,7 @@ WIDE = 1_000
 
 def _default(task: Task) -> str:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
-    if task.penalty != "l2" or task.loss in ("hinge", "squared hinge"):
+    if task.penalties != ("l2",) or task.loss in ("hinge", "squared hinge"):
         return "sgd"
     if task.sparse and task.d > WIDE:
         if task.loss == "logistic":
@@ -35,7 +37,7 @@ def choose(name: str, task: Task) -> Solver:
     asked: tuple[tuple[str, str, str], ...] = (
         ("losses", task.loss, f"the {task.loss} loss"),
         ("adjacencies", task.budget.adjacency, f"adjacency={task.budget.adjacency!r}"),
-        ("penalties", task.penalty, f"the {task.penalty} penalty"),
+        *(("penalties", name, _WORDS[name]) for name in task.penalties),
         *(("options", option, f"the parameter {option}") for option in task.options.given),
     )
     missing = [words for kind, wanted, words in asked if wanted not in getattr(solver, kind)]

@@ -42,7 +42,7 @@ from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
 from tacit.solvers.passes import CURVATURE, SHRINK, Passes
-from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
 
@@ -87,6 +87,7 @@ class GradientSolver:
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter",)
+    layout: ClassVar[Layout] = "rows"
 
     def plan(self, task: Task, share: float) -> Plan:
         """The curvature, then the gradients."""

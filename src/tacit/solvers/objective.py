@@ -42,7 +42,7 @@ from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
 from tacit.problems import clip_rows
 from tacit.solvers.passes import CURVATURE, Passes
-from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
 
@@ -79,6 +79,7 @@ class ObjectiveSolver:
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
+    layout: ClassVar[Layout] = "rows"
 
     def plan(self, task: Task, share: float) -> Plan:  # noqa: ARG002
         """The linear term, then the noise on where the search stopped."""

@@ -32,7 +32,7 @@ from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.solvers.passes import CURVATURE, SHRINK, Passes
-from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
 
@@ -114,6 +114,7 @@ class SGDSolver:
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")
+    layout: ClassVar[Layout] = "rows"
 
     def plan(self, task: Task, share: float) -> Plan:
         """The gradients."""

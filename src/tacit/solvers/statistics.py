@@ -31,7 +31,7 @@ from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
 from tacit.solvers.passes import SHRINK, Passes
-from tacit.solvers.task import LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 _FLOOR = 1e-10  # keeps the solution finite where a column is constant and nothing penalises it
 
@@ -45,6 +45,7 @@ class StatisticsSolver:
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
+    layout: ClassVar[Layout] = "rows"
 
     def plan(self, task: Task, share: float) -> Plan:  # noqa: ARG002
         """The second moments, then the products with the target."""

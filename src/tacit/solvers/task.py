@@ -1,19 +1,19 @@
 """What a solver may know before the data is read, and what it is handed to work on."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, Meter, Plan
 from tacit.privacy.checks import Adjacency
 
 Floats = NDArray[np.float64]
 LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
-PenaltyName = Literal["l2", "l1"]
+PenaltyName = Literal["l2", "l1", "bounds"]
+Layout = Literal["rows", "columns"]
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,17 @@ class Options:
     n_iter: int | None = None
     n_passes: float | None = None
     batch_size: int | None = None
+    order: str = "permuted"
+    clipping: str = "row"
+    clip: float | None = None
+    step: float | None = None
+    averaging: str | int | None = None
+    smoothness: str | tuple[float, ...] = "private"
 
     @property
     def given(self) -> tuple[str, ...]:
         """The names of those that were set."""
-        return tuple(name for name, value in vars(self).items() if value is not None)
+        return tuple(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Task:
     sparse: bool
     fit_intercept: bool
     budget: Budget
-    penalty: PenaltyName = "l2"
+    penalties: tuple[PenaltyName, ...] = ("l2",)
     options: Options = field(default_factory=Options)
 
     @property
@@ -64,11 +70,12 @@ class Task:
 class Rows:
     """Bounded rows and their targets.
 
-    `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (CSR). `targets` are -1 or +1, class numbers,
-    or scaled and clipped values, by the loss. Private, and only for a solver's `run`.
+    `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (sparse), and stored as the solver's `layout`
+    asks: by rows, or by columns in single precision (CSR or CSC if sparse). `targets` are -1 or +1, class numbers, or
+    scaled and clipped values, by the loss. Private, and only for a solver's `run`.
     """
 
-    Z: Floats | csr_array
+    Z: Any
     targets: Floats
 
     def some(self, places: NDArray[np.int64]) -> "Rows":
@@ -81,10 +88,12 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Strengths:
-    """The penalty that the user asked for, of each feature, next to the mean loss: l2_j / 2 w_j^2 + l1_j |w_j|."""
+    """What the user asked of the weights: a penalty l2_j / 2 w_j^2 + l1_j |w_j| next to the mean loss, and bounds."""
 
     l2: Floats
     l1: Floats
+    low: Floats | float = -math.inf
+    high: Floats | float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +130,10 @@ class Solver(Protocol):
     @property
     def options(self) -> tuple[str, ...]:
         """The fields of `Options` it reads."""
+
+    @property
+    def layout(self) -> Layout:
+        """How it wants the rows stored."""
 
     def plan(self, task: Task, share: float) -> Plan:
         """Every release, for this part of the budget."""
