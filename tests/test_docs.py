@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n?```output\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
 MIGRATION = (ROOT / "docs" / "scikit-learn.md").read_text()
-NAMES = ("LogisticRegression", "LinearRegression", "Ridge")
+NAMES = ("LogisticRegression", "LinearRegression", "Ridge", "Lasso", "ElasticNet")
 PARTS = ("Parameters", "Attributes", "Methods")
 
 named = pytest.mark.parametrize("name", NAMES)
@@ -81,7 +81,8 @@ def has(name, part):
         return set(inspect.signature(estimator).parameters)
     if part == "Methods":
         return public_methods(estimator)
-    return {attribute for attribute in vars(fitted(estimator(epsilon=10.0))) if attribute.endswith("_")}
+    properties = {key for key in dir(estimator) if isinstance(getattr(estimator, key), property)}
+    return {key for key in properties | set(vars(fitted(estimator(epsilon=10.0)))) if re.fullmatch(r"[a-z]\w*_", key)}
 
 
 @of_1_9

@@ -1,8 +1,8 @@
 import pytest
 
-from tacit import LinearRegression, LogisticRegression, PrivateScaler, Ridge, RowClipper, utils
+from tacit import ElasticNet, Lasso, LinearRegression, LogisticRegression, PrivateScaler, Ridge, RowClipper, utils
 
-ESTIMATORS = [LinearRegression(), LogisticRegression(), PrivateScaler(), Ridge(), RowClipper()]
+ESTIMATORS = [ElasticNet(), Lasso(), LinearRegression(), LogisticRegression(), PrivateScaler(), Ridge(), RowClipper()]
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

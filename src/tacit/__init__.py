@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import datasets, estimators, metrics, preprocessing, privacy, problems
-    from tacit.estimators import LinearRegression, LogisticRegression, Ridge
+    from tacit.estimators import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
 _ROOMS = ("datasets", "estimators", "metrics", "preprocessing", "privacy", "problems")
 _HOMES = {
+    "ElasticNet": "estimators",
+    "Lasso": "estimators",
     "LinearRegression": "estimators",
     "LogisticRegression": "estimators",
     "PrivateScaler": "preprocessing",
@@ -23,6 +25,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "ElasticNet",
+    "Lasso",
     "LinearRegression",
     "LogisticRegression",
     "PrivateScaler",

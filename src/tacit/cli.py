@@ -75,10 +75,15 @@ def _fit(command: argparse.ArgumentParser) -> None:
     model = command.add_argument_group("the model")
     add = model.add_argument
     add("--task", choices=("classification", "regression"), help="default: by what is declared, else by kind of target")
-    add("--model", choices=("logistic", "linear", "ridge"), help="default: logistic or linear, by the task")
+    add(
+        "--model",
+        choices=("logistic", "linear", "ridge", "lasso", "elastic-net"),
+        help="default: logistic or linear, by the task",
+    )
     add("--solver", default="auto", help="default: %(default)s")
     add("--C", type=float, help="inverse strength of the penalty (logistic)")
-    add("--alpha", type=float, help="strength of the penalty (ridge)")
+    add("--alpha", type=float, help="strength of the penalty (ridge, lasso, elastic-net)")
+    add("--l1-ratio", type=float, help="the part of the l1 penalty (elastic-net)")
     add("--no-intercept", action="store_true", help="no intercept and no centring")
     add("--seed", type=int, help="reproducible noise, and no privacy against those who know the number")
     other = command.add_argument_group("other")

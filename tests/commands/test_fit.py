@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit import LinearRegression, LogisticRegression, Ridge
+from tacit import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from tacit.commands import fit, tables
 from tacit.commands.schema import Column
 from tacit.estimators import logistic
@@ -48,6 +48,8 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
         (WAGE, LinearRegression, {"y_bounds": None}),
         ((*WAGE, "--y-bounds", "1000", "3000"), LinearRegression, {"y_bounds": (1000.0, 3000.0)}),
         ((*WAGE, "--model", "ridge", "--alpha", "2"), Ridge, {"alpha": 2.0}),
+        ((*WAGE, "--model", "lasso", "--alpha", "20"), Lasso, {"alpha": 20.0}),
+        ((*WAGE, "--model", "elastic-net", "--l1-ratio", "0.9"), ElasticNet, {"alpha": 1.0, "l1_ratio": 0.9}),
         ((*INCOME, "--C", "0.5", "--no-intercept"), LogisticRegression, {"C": 0.5, "fit_intercept": False}),
         ((*INCOME, "--row-norm", "100", "--solver", "gradient"), LogisticRegression, {"row_norm": 100.0}),
         ((*INCOME, "--adjacency", "replace-one", "--delta", "1e-4"), LogisticRegression, {"delta": 1e-4}),
@@ -186,10 +188,22 @@ REFUSED = {
     "text": (INCOME, "not numbers need declared categories: 'kind'."),
     "epsilon": ((*INCOME, *ALL_DECLARED, "--epsilon", "0"), "epsilon must be above 0, got 0.0"),
     "delta": ((*INCOME, *ALL_DECLARED, "--delta", "2"), "delta must lie strictly between 0 and 1, got 2.0"),
-    "solver": ((*INCOME, *ALL_DECLARED, "--solver", "magic"), "solver must be one of 'auto', 'gradient'"),
+    "solver": ((*INCOME, *ALL_DECLARED, "--solver", "magic"), "solver must be one of 'auto', 'coordinate'"),
     "row norm": ((*INCOME, *ALL_DECLARED, "--row-norm", "-1"), "row_norm must be above 0"),
     "C": ((*WAGE, *declared("--C", "1")), "--C belongs to --model logistic, and the model is linear"),
-    "alpha": ((*WAGE, *declared("--alpha", "1")), "--alpha belongs to --model ridge, and the model is linear"),
+    "alpha": ((*WAGE, *declared("--alpha", "1")), "--alpha belongs to --model ridge or lasso or elastic-net"),
+    "l1 ratio": (
+        (*WAGE, *declared("--model", "lasso", "--l1-ratio", "1")),
+        "--l1-ratio belongs to --model elastic-net, and the model is lasso",
+    ),
+    "l1 ratio above 1": (
+        (*WAGE, *declared("--model", "elastic-net", "--l1-ratio", "2")),
+        "l1_ratio must lie in [0, 1], got 2.0",
+    ),
+    "negative alpha": (
+        (*WAGE, *declared("--model", "lasso", "--alpha", "-1")),
+        "alpha must be finite and at least 0, got -1.0",
+    ),
     "classes of numbers": ((*INCOME, *declared("--classes", "0,1")), "declared classes are numbers"),
     "unknown class": ((*INCOME, *declared("--classes", "a,b")), "a label that `classes` does not name"),
     "one class": ((*INCOME, *declared("--classes", "a")), "at least two classes"),

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from .support import LINEAR, LOGISTIC, RIDGE, classifiers, every, quiet, regressors
+from tacit.solvers import SOLVERS
+
+from .support import ELASTIC_NET, LASSO, LOGISTIC, REGRESSORS, RIDGE, classifiers, every, quiet, regressors
 
 pytestmark = quiet
 SENTINEL = 987654.321
@@ -118,13 +120,31 @@ REFUSED_PARAMETERS = [
     *[{"fit_intercept": v} for v in ("yes", None, 1)],
     *[{"random_state": v} for v in (-1, 1.5, "1", np.random.RandomState(0), np.random.default_rng(0))],
     *[{"verbose": v} for v in (-1, "a", None, 1.5)],
+    *[{"n_iter": v} for v in (0, -1, 1.5, "1", True)],
+    *[{"n_passes": v} for v in (0, -1.0, math.nan, math.inf, "1", True)],
+    *[{"batch_size": v} for v in (0, -1, 1.5, "1", True)],
+    *[{"coef_bounds": v} for v in (0, "ab", (0,), (0, 1, 2), (1, 0), (0.5, 0.25), (math.nan, 1), (0, math.nan))],
+    *[{"coef_bounds": v} for v in ((math.inf, None), (None, -math.inf), (True, 2), ("0", 1), (0, 1e101), (0, 1j))],
+    *[{"coef_bounds": v} for v in (([0] * 3, None), (0, [1.0] * 5), ([0] * 4, [1] * 3), ([1] * 4, [2, 2, 0, 2]))],
+    *[{"coef_bounds": v} for v in (([[0] * 4], 1), ([0, None, 0, 0], 1), (0, [[1, 2], [3]]), (0, ["1"] * 4))],
+    *[{"order": v} for v in ("Cyclic", None, 1, "random")],  # "random" does not go with clipping="row"
+    *[{"clipping": v} for v in ("rows", None, 2.0)],
+    *[{name: v} for name in ("clip", "step") for v in (0, -1.0, math.nan, math.inf, "1", True, 1e-300, 1e300)],
+    *[{"averaging": v} for v in ("mean", 0, -1, 2.5, True)],
+    *[{"smoothness": v} for v in ("public", None, 1.0, [1.0] * 3, [1.0] * 5, [1, 1, 1, 0], [1, 1, 1, -1.0])],
+    *[{"smoothness": v} for v in ([1, 1, 1, math.nan], [1, 1, 1, math.inf], [[1.0] * 4], ["1"] * 4, [True] * 4)],
 ]
 OWN_PARAMETERS = [
     *[(LOGISTIC, {"C": v}) for v in (0.0, -1.0, math.nan, "1", None, 1e-320)],
-    *[(RIDGE, {"alpha": v}) for v in (-1.0, math.nan, math.inf, "1", None, 1e300)],
+    *[
+        (kind, {"alpha": v})
+        for kind in (RIDGE, LASSO, ELASTIC_NET)
+        for v in (-1.0, -1e-300, math.nan, math.inf, "1", None, 1e300)
+    ],
+    *[(ELASTIC_NET, {"l1_ratio": v}) for v in (-0.1, 1.1, math.nan, math.inf, "0.5", None, [0.5])],
     *[
         (kind, {"y_bounds": v})
-        for kind in (LINEAR, RIDGE)
+        for kind in REGRESSORS
         for v in ((1, 0), (0, 0), (0, math.inf), (math.nan, 1), (0,), 3.0, "ab", (0, "1"), (-1e308, 1e308))
     ],
 ]
@@ -150,6 +170,31 @@ def refuses(kind, options, releases, X, y):
 def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
     X, y = kind.problem(60)
     refuses(kind, options, releases, store(X), y)
+
+
+@every
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"order": "cyclic"},
+        {"clipping": "coordinate"},
+        {"clip": 1.0},
+        {"step": 1.0},
+        {"averaging": "last"},
+        {"smoothness": [1.0] * 4},
+    ],
+    ids=str,
+)
+def test_options_of_other_solvers_are_refused_by_name(kind, options, releases):
+    refuses(kind, {"solver": "sgd"} | options, releases, *kind.problem(60))
+
+
+@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
+def test_bounds_on_the_coefficients_of_many_classes_are_refused(solver, releases):
+    X, y = LOGISTIC.problem(60, classes=3)
+    with pytest.raises(ValueError, match=r"bounds on coefficients|multinomial loss"):
+        LOGISTIC.make(coef_bounds=(0, None), solver=solver).fit(X, y)
+    assert releases == []
 
 
 @pytest.mark.parametrize(("kind", "options"), OWN_PARAMETERS, ids=str)
@@ -223,6 +268,44 @@ def test_extreme_budgets_give_a_finite_model(kind, epsilon):
     X, y = kind.problem(60)
     for given in (X, sparse.csr_array(X)):
         assert np.all(np.isfinite(kind.make(epsilon=epsilon).fit(given, y).coef_))
+
+
+@regressors
+@pytest.mark.parametrize("solver", ["coordinate", "greedy"])
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_strange_data_and_bounds_give_a_finite_model_within_them(kind, solver, name):
+    X, y = kind.problem(40)
+    X = ACCEPTED[name](X)
+    y = y[: len(X)]
+    for store, declared in (
+        (np.asarray, {}),
+        (np.asarray, {"row_norm": 1e-100, "y_bounds": (0.0, 1e-320)}),
+        (np.asarray, {"row_norm": 1e-100, "y_bounds": (-1e100, 1e100)}),
+        (sparse.csr_array, {"row_norm": 1e100, "y_bounds": (0.0, 1e-320)}),
+    ):
+        for low, high in ((0, None), (-1e-100, 1e100), (2.0, 2.0)):
+            model = kind.make(epsilon=10.0, solver=solver, coef_bounds=(low, high), **declared).fit(store(X), y)
+            assert np.all(np.isfinite(model.coef_))
+            assert np.all(np.isfinite(model.intercept_))
+            assert np.all(model.coef_ >= low)
+            assert high is None or np.all(model.coef_ <= high)
+
+
+@pytest.mark.parametrize("kind", [LASSO, ELASTIC_NET], ids=str)
+@pytest.mark.parametrize("alpha", [1e-300, 1e-100, 1e100])
+def test_extreme_alphas_give_a_finite_model(kind, alpha):
+    X, y = kind.problem(60)
+    for given, norm, bounds in (
+        (X, None, None),
+        (X, 1e-100, (0.0, 1e-320)),
+        (sparse.csr_array(X), 1e-100, (0.0, 1e-320)),
+        (sparse.csr_array(X), 1e100, (-1e100, 1e100)),
+    ):
+        model = kind.make(alpha=alpha, row_norm=norm, y_bounds=bounds).fit(given, y)
+        assert np.all(np.isfinite(model.coef_))
+        assert np.all(np.isfinite(model.coef_noise_))
+        if alpha == 1e100 and bounds != (-1e100, 1e100):
+            assert not np.any(model.coef_)
 
 
 @classifiers

@@ -25,9 +25,16 @@ COMMON = {
     "row_norm": None,
     "solver": "auto",
     "fit_intercept": True,
+    "coef_bounds": None,
     "n_iter": None,
     "n_passes": None,
     "batch_size": None,
+    "order": "permuted",
+    "clipping": "row",
+    "clip": None,
+    "step": None,
+    "averaging": None,
+    "smoothness": "private",
     "random_state": None,
     "verbose": 0,
 }
@@ -35,6 +42,8 @@ OWN = {
     "LogisticRegression": {"C": 1.0, "classes": None},
     "LinearRegression": {"y_bounds": None},
     "Ridge": {"alpha": 1.0, "y_bounds": None},
+    "Lasso": {"alpha": 1.0, "y_bounds": None},
+    "ElasticNet": {"alpha": 1.0, "l1_ratio": 0.5, "y_bounds": None},
 }
 
 pytestmark = quiet
@@ -80,7 +89,7 @@ def test_is_public_and_documented(kind):
 
 @every
 def test_parameters_are_kept_as_given(kind):
-    model = kind.make(epsilon=2, delta=1e-6, solver="gradient", random_state=3)
+    model = kind.make(epsilon=2, delta=1e-6, solver=kind.solver, random_state=3)
     before = model.get_params()
     copy = clone(model)
     assert copy.get_params() == before
@@ -90,6 +99,22 @@ def test_parameters_are_kept_as_given(kind):
     assert not hasattr(clone(model), "coef_")
     with pytest.raises(ValueError, match="Invalid parameter"):
         model.set_params(sample_weight=1)
+
+
+@every
+def test_arrays_are_kept_as_given(kind):
+    low, high, smoothness = np.full(4, -1e6), [1e6, np.inf, 1e6, 1e6], np.ones(4)
+    model = kind.make(coef_bounds=(low, high), smoothness=smoothness, solver="coordinate", random_state=3)
+    again = clone(model)
+    assert again.coef_bounds[0] is not low
+    for fitted in (model, again):
+        fitted.fit(*kind.problem())
+        np.testing.assert_array_equal(fitted.coef_bounds[0], np.full(4, -1e6))
+        assert fitted.coef_bounds[1] == [1e6, np.inf, 1e6, 1e6]
+        np.testing.assert_array_equal(fitted.smoothness, np.ones(4))
+    assert model.coef_bounds[0] is low
+    assert model.smoothness is smoothness
+    np.testing.assert_array_equal(model.coef_, again.coef_)
 
 
 @every
@@ -227,6 +252,6 @@ def test_a_model_must_be_fitted_and_columns_must_match(kind):
 @every
 def test_the_limit_of_an_infinite_epsilon(kind):
     X, y = kind.problem(300)
-    model = kind.make(epsilon=math.inf).fit(X, y)
+    model = kind.make(epsilon=math.inf, **kind.light).fit(X, y)
     assert model.score(X, y) > 0.9
     assert "not private" in str(model.guarantee_)

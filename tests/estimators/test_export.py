@@ -92,7 +92,7 @@ def test_nothing_in_it_comes_from_tacit(kind, classes, store, fit_intercept):
     assert homes <= {"sklearn", "numpy", "builtins"}
     assert b"tacit" not in pickle.dumps(exported)
     exported[-1].coef_[:] = 0.0  # a copy: the model keeps its own
-    assert np.all(model.coef_ != 0.0)
+    assert np.any(model.coef_ != 0.0)
 
 
 PREDICT = """

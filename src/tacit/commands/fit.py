@@ -18,11 +18,18 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 import tacit
 from tacit.commands import tables
 from tacit.commands.schema import Column, Schema, quoted, split
-from tacit.estimators import LinearRegression, LogisticRegression, Ridge
+from tacit.estimators import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
 from tacit.report.model import Remark, model_report
 
-MODELS = {"logistic": LogisticRegression, "linear": LinearRegression, "ridge": Ridge}
-TASKS = {"logistic": "classification", "linear": "regression", "ridge": "regression"}
+MODELS = {
+    "logistic": LogisticRegression,
+    "linear": LinearRegression,
+    "ridge": Ridge,
+    "lasso": Lasso,
+    "elastic-net": ElasticNet,
+}
+TASKS = {name: "classification" if name == "logistic" else "regression" for name in MODELS}
+_OWNERS = {"C": ("logistic",), "alpha": ("ridge", "lasso", "elastic-net"), "l1_ratio": ("elastic-net",)}
 _PACKAGE = Path(tacit.__file__).parent
 
 
@@ -129,11 +136,11 @@ def _reason(name: str, target: str) -> str:
 
 def _model(name: str, arguments: Namespace, schema: Schema) -> Any:
     """The estimator; a parameter that it does not have is refused."""
-    own: dict[str, Any] = {"C": arguments.C, "alpha": arguments.alpha}
-    own = {key: value for key, value in own.items() if value is not None}
-    for key, owner in (("C", "logistic"), ("alpha", "ridge")):
-        if key in own and name != owner:
-            raise ValueError(f"--{key} belongs to --model {owner}, and the model is {name}")
+    own: dict[str, Any] = {key: getattr(arguments, key) for key in _OWNERS if getattr(arguments, key) is not None}
+    for key in own:
+        if name not in _OWNERS[key]:
+            flag, owners = key.replace("_", "-"), " or ".join(_OWNERS[key])
+            raise ValueError(f"--{flag} belongs to --model {owners}, and the model is {name}")
     if TASKS[name] == "classification":
         own["classes"] = None if schema.classes is None else _whole(schema.classes)
     else:

@@ -4,7 +4,8 @@ An estimator validates and composes; `driver` is the path of a fit; no numerics 
 """
 
 from tacit.estimators.driver import FewRowsWarning
+from tacit.estimators.lasso import ElasticNet, Lasso
 from tacit.estimators.logistic import LogisticRegression
 from tacit.estimators.regression import LinearRegression, Ridge
 
-__all__ = ["FewRowsWarning", "LinearRegression", "LogisticRegression", "Ridge"]
+__all__ = ["ElasticNet", "FewRowsWarning", "Lasso", "LinearRegression", "LogisticRegression", "Ridge"]

@@ -13,10 +13,16 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.driver import Fit, Request, private_fit
-from tacit.preprocessing.validation import declared_size, validated
+from tacit.preprocessing.validation import (
+    averaging_rule,
+    coefficient_bounds,
+    declared_size,
+    smoothness_constants,
+    validated,
+)
 from tacit.privacy import Budget, checks
 from tacit.solvers import SOLVERS, Options, Task, choose
-from tacit.solvers.task import LossName
+from tacit.solvers.task import LossName, PenaltyName
 
 Floats = NDArray[np.float64]
 
@@ -46,17 +52,40 @@ class PrivateLinearModel(BaseEstimator):
         checks.one_of("solver", self.solver, ("auto", *SOLVERS))
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        for name in ("n_iter", "batch_size"):
-            if getattr(self, name) is not None:
-                checks.count(name, getattr(self, name))
-        if self.n_passes is not None:
-            checks.positive("n_passes", self.n_passes)
+        coefficient_bounds(self.coef_bounds)
+        self._options()
         if not isinstance(self.verbose, bool):
             checks.count("verbose", self.verbose, least=0)
         if self.random_state is not None:
             from tacit.privacy.noise.source import whole_seed
 
             whole_seed(self.random_state)
+
+    def _options(self, d: int | None = None) -> Options:
+        """What the solver is told, checked; lengths of arrays only where the number of features is known."""
+        for name in ("n_iter", "batch_size"):
+            if getattr(self, name) is not None:
+                checks.count(name, getattr(self, name))
+        if self.n_passes is not None:
+            checks.positive("n_passes", self.n_passes)
+        order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
+        clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
+        if (order, clipping) == ("random", "row"):
+            raise ValueError(
+                "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
+                " equally often, as order='permuted' and order='cyclic' do"
+            )
+        return Options(
+            self.n_iter,
+            self.n_passes,
+            self.batch_size,
+            order,
+            clipping,
+            None if self.clip is None else declared_size("clip", self.clip),
+            None if self.step is None else declared_size("step", self.step),
+            averaging_rule(self.averaging),
+            smoothness_constants(self.smoothness, d),
+        )
 
     def _fit(
         self,
@@ -66,16 +95,28 @@ class PrivateLinearModel(BaseEstimator):
         loss: LossName,
         outputs: int,
         l2: float,
+        l1: float = 0.0,
         y_bounds: tuple[float, float] | None = None,
     ) -> Fit:
         """Run the driver and keep what it released."""
         n, d = X.shape
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
-        options = Options(self.n_iter, self.n_passes, self.batch_size)
-        task = Task(n, d, loss, outputs, _is_sparse(X), bool(self.fit_intercept), budget, options=options)
-        solver = choose(self.solver, task)
+        coef_bounds = coefficient_bounds(self.coef_bounds, d)
+        penalties = _penalties(l2, l1, coef_bounds is not None)
+        intercept = bool(self.fit_intercept)
+        task = Task(n, d, loss, outputs, _is_sparse(X), intercept, budget, penalties, self._options(d))
         row_norm = None if self.row_norm is None else float(self.row_norm)
-        request = Request(task, solver, l2, row_norm, y_bounds, self.random_state, int(self.verbose))
+        request = Request(
+            task,
+            choose(self.solver, task),
+            l2,
+            row_norm,
+            y_bounds,
+            self.random_state,
+            int(self.verbose),
+            l1,
+            coef_bounds,
+        )
         fit = private_fit(request, X, targets)
         self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
         self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != "squared" else fit.coef_noise[0]
@@ -120,3 +161,9 @@ class PrivateLinearModel(BaseEstimator):
 
 def _is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
+
+
+def _penalties(l2: float, l1: float, bounds: bool) -> tuple[PenaltyName, ...]:
+    """What the solver must serve. Without any penalty that is l2 of strength 0: plain losses are smooth."""
+    asked: dict[PenaltyName, bool] = {"l2": l2 > 0 or l1 == 0, "l1": l1 > 0, "bounds": bounds}
+    return tuple(name for name, wanted in asked.items() if wanted)

@@ -15,6 +15,7 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
+from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
 from tacit.problems import clip_rows
@@ -88,6 +89,8 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
         solution = request.solver.run(task, rows, _strengths(request, scaling, label), meter)
     _warn_of_lost(scaling, label)
     coef, intercept = _in_user_units(solution.weights, scaling, label)
+    if request.coef_bounds is not None:
+        coef = np.clip(coef, *request.coef_bounds)  # which a change of units may leave by a rounding
     coef_noise, _ = _in_user_units(solution.noise, scaling, label)
     guarantee = Guarantee(
         task.budget.epsilon,
@@ -170,8 +173,10 @@ def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Str
     unit = scaling.scale if request.task.sparse else np.ones(request.task.d)
     target = 1.0 if label is None else float(label.scale[0])
     low, high = request.coef_bounds or (-math.inf, math.inf)
-    to_weight = scaling.scale / target
-    return Strengths(request.l2 / unit**2, request.l1 / (unit * target), low * to_weight, high * to_weight)
+    with np.errstate(over="ignore"):  # of numbers that are clipped right after, as no weight is that large or small
+        l1 = np.minimum(request.l1 / unit / target, LARGEST)
+        to_weight = np.clip(scaling.scale / target, SMALLEST, LARGEST)
+    return Strengths(request.l2 / unit**2, l1, low * to_weight, high * to_weight)
 
 
 def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[csr_array, Scaling]:

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.estimators.base import PrivateLinearModel
+from tacit.estimators.wording import BUDGET, CLIP, GUARANTEE, MECHANISM, OPTIONS, RANDOM, ROW_NORM
 from tacit.preprocessing.validation import inverse_strength
 from tacit.problems import LogisticLoss, MultinomialLoss
 
@@ -17,41 +18,25 @@ Floats = NDArray[np.float64]
 
 
 class LogisticRegression(ClassifierMixin, PrivateLinearModel):
-    """Logistic regression under (epsilon, delta)-differential privacy.
+    __doc__ = f"""Logistic regression under (epsilon, delta)-differential privacy.
 
     Nothing needs to be declared or tuned: units are found privately, inside the same budget.
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget; `float("inf")` is the non-private limit.
-    delta : float, default=None
-        None: `n_rows ** -1.5`.
-    adjacency : {"add-remove", "replace-one"}, default="add-remove"
-        What one person may change: their row's presence, or its content.
+    {BUDGET}
     C : float, default=1.0
         Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
         it.
-    row_norm : float, default=None
-        A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately.
-    solver : {"auto", "gradient", "objective", "sgd"}, default="auto"
-        The algorithm. "objective" serves two classes; "sgd" only add-remove. docs/choosing-a-solver.md compares them.
-    fit_intercept : bool, default=True
-        False: no intercept and no centring.
-    n_iter : int, default=None
-        Steps of the gradient solver. None: a rule in the number of rows and columns and the budget.
-    n_passes : float, default=None
-        Passes over the rows of the sgd solver. None: a rule as above.
-    batch_size : int, default=None
-        Expected number of rows in a step of the sgd solver. None: a rule as above.
+    {ROW_NORM}
+    solver : {{"auto", "coordinate", "gradient", "objective", "sgd"}}, default="auto"
+        The algorithm. More than two classes are served by "gradient" and "sgd"; "sgd" serves only add-remove.
+        docs/choosing-a-solver.md compares them.
+    {OPTIONS}
     classes : array-like, default=None
         The class labels. None learns them from y, which tells whether anyone has a class; declare them where that
         matters.
-    random_state : int, default=None
-        None draws fresh cryptographic noise. An integer makes the fit reproducible, and the noise known to those who
-        know the integer.
-    verbose : int, default=0
-        1 prints progress, which tells nothing of the data.
+    {RANDOM}
 
     Attributes
     ----------
@@ -59,24 +44,16 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         In the user's units, valid inside the clip.
     intercept_ : ndarray of shape (1,) or (n_classes,)
     classes_ : ndarray of shape (n_classes,)
-    clip_low_, clip_high_ : ndarray of shape (n_features,)
-        What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
+    {CLIP}
     coef_noise_ : ndarray of the shape of `coef_`
         The standard deviation that the noise alone gives each coefficient, to first order.
-    plan_ : CalibratedPlan
-        Every release of the fit with its part of the budget and its noise, as fixed before the data was read.
-    guarantee_ : Guarantee
-        What the fit gave away.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    {GUARANTEE}
 
     Privacy
     -------
-    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse
-    data without `row_norm` one private selection as well, accounted by Renyi DP); "sgd" and "objective" as their pages
-    say. Released: scales and what the solver's plan lists, of which all attributes are functions. Assumed: the number
-    of rows, the columns and (unless declared) the classes are public, and no transformer before this one was fitted on
-    the data.
+    {MECHANISM}
+    Assumed: the number of rows, the columns and (unless declared) the classes are public, and no transformer before
+    this one was fitted on the data.
 
     Examples
     --------
@@ -98,9 +75,16 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         row_norm: float | None = None,
         solver: str = "auto",
         fit_intercept: bool = True,
+        coef_bounds: Any = None,
         n_iter: int | None = None,
         n_passes: float | None = None,
         batch_size: int | None = None,
+        order: str = "permuted",
+        clipping: str = "row",
+        clip: float | None = None,
+        step: float | None = None,
+        averaging: str | int | None = None,
+        smoothness: Any = "private",
         classes: Any = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -112,16 +96,22 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
         self.row_norm = row_norm
         self.solver = solver
         self.fit_intercept = fit_intercept
+        self.coef_bounds = coef_bounds
         self.n_iter = n_iter
         self.n_passes = n_passes
         self.batch_size = batch_size
+        self.order = order
+        self.clipping = clipping
+        self.clip = clip
+        self.step = step
+        self.averaging = averaging
+        self.smoothness = smoothness
         self.classes = classes
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any) -> "LogisticRegression":
         """Fit the model, spending the whole budget."""
-        strength = inverse_strength("C", self.C)
         X, y = self._validated(X, y)
         self.classes_, numbers = self._encode(y)
         K = len(self.classes_)
@@ -131,10 +121,14 @@ class LogisticRegression(ClassifierMixin, PrivateLinearModel):
             targets,
             loss="logistic" if K == 2 else "multinomial",
             outputs=1 if K == 2 else K,
-            l2=strength / X.shape[0],
+            l2=inverse_strength("C", self.C) / X.shape[0],
         )
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        inverse_strength("C", self.C)
 
     def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Class labels, sorted, and each row's class as a number."""

@@ -57,3 +57,12 @@ def magnitude_histograms(
     for i in range(len(X)):
         for j in range(X.shape[1]):
             out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
+
+
+@kernel
+def pooled_magnitudes(X: NDArray[np.floating], low: int, high: int, out: NDArray[np.int64]) -> None:
+    """Out counts the magnitudes of all entries, between the exponents low and high."""
+    out[:] = 0
+    for i in range(len(X)):
+        for j in range(X.shape[1]):
+            out[magnitude_bin(X[i, j], low, high)] += 1

@@ -1,4 +1,4 @@
-"""Reading a column's centre and scale off noisy histograms of signed magnitudes.
+"""Reading centres and scales off noisy histograms of signed magnitudes.
 
 Pure functions of released numbers: no data comes in here. Bins are sign 2^e, e from `low` to `high`, with a zero bin
 in the middle, in increasing order of value.
@@ -15,6 +15,7 @@ Mask = NDArray[np.bool_]
 WIDEST = 24  # the first histogram sees magnitudes from 2^-24 to 2^24
 BELOW, ABOVE = 8, 1  # the second, exponents from 8 below the largest to 1 above it
 LIMIT = 3.0  # values are clipped to this many scales from the centre
+_CLIPPINGS = 50
 
 
 def bin_values(low: int, high: int) -> Floats:
@@ -84,3 +85,21 @@ def centre_and_scale(counts: Floats, keep: Mask, rough: float, top: int) -> tupl
     far = distance[order][np.cumsum(mass[order]) >= 0.02]
     scale = max(math.sqrt(variance), 0.3 * float(far[0])) if variance > 0.0 else 0.2 * abs(mean)
     return rough + mean, scale if scale > 0.0 else fallback
+
+
+def pooled_scale(counts: Floats, keep: Mask) -> float | None:
+    """One scale for all entries of a table, from one histogram of them all; None if no entry but zeros survived.
+
+    It is the scale at which entries, clipped to `LIMIT` scales, have a mean square of 1 in units of the scale: their
+    root mean square if tails are light, and not moved far by a few entries that are large or by a false bin far away.
+    Where less than one in `LIMIT`^2 entries differs from zero, the typical one of these is at the clip, not beyond it.
+    """
+    squares = bin_values(-WIDEST, WIDEST) ** 2
+    mass = np.where(keep, np.maximum(counts, 0.0), 0.0)
+    filled = float(mass[squares > 0.0].sum())
+    if filled <= 0.0:
+        return None
+    square = float(mass @ squares) / filled
+    for _ in range(_CLIPPINGS):  # falls to the one fixed point
+        square = float(mass @ np.minimum(squares, LIMIT**2 * square)) / filled
+    return math.sqrt(square * max(filled / float(mass.sum()), LIMIT**-2))

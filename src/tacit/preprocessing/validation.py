@@ -8,15 +8,20 @@ import math
 import re
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from tacit.privacy import checks
+
+Floats = NDArray[np.float64]
 
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
 _RESHAPE = (
     " Reshape your data either using array.reshape(-1, 1) if it has a single feature"
     " or array.reshape(1, -1) if it holds a single row."
 )
+AVERAGING = ("last", "tail", "periodic")
 LARGEST, SMALLEST = 1e100, 1e-100  # of a declared number: squares and quotients of such numbers stay finite
 
 
@@ -75,3 +80,94 @@ def target_bounds(bounds: Any) -> tuple[float, float] | None:
     if not -LARGEST <= low < high <= LARGEST:
         raise ValueError(f"y_bounds must lie within {LARGEST:g} of zero with low < high, got {bounds!r}")
     return low, high
+
+
+def coefficient_bounds(bounds: Any, d: int | None = None) -> tuple[Floats | float, Floats | float] | None:
+    """`coef_bounds` as a pair (low, high); None where no coefficient is bounded.
+
+    Each side is a number, None or an array with one number for each of `d` features, as far as `d` is known.
+    """
+    if bounds is None:
+        return None
+    try:
+        first, second = bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"coef_bounds must be a pair (low, high), got {_described(bounds)}") from None
+    low, high = _side("coef_bounds[0]", first, -math.inf, d), _side("coef_bounds[1]", second, math.inf, d)
+    if np.size(low) != np.size(high) and min(np.ndim(low), np.ndim(high)) == 1:
+        raise ValueError(
+            f"coef_bounds must hold as many lower as upper bounds, got {np.size(low)} and {np.size(high)} numbers"
+        )
+    crossed = np.flatnonzero(np.greater(low, high))
+    if len(crossed):
+        where = "" if max(np.ndim(low), np.ndim(high)) == 0 else f" for feature {crossed[0]}"
+        raise ValueError(f"coef_bounds must be a pair with low <= high, got low > high{where}")
+    return None if np.all(np.isinf(low) & np.isinf(high)) else (low, high)
+
+
+def _side(name: str, value: Any, none: float, d: int | None) -> Floats | float:
+    """One side of `coef_bounds`; `none` is the infinity that bounds nothing."""
+    if value is None:
+        return none
+    numbers = checks.real(name, value) if _is_single(value) else per_feature(name, value, d)
+    if not np.all((np.abs(numbers) <= LARGEST) | np.equal(numbers, none)):
+        raise ValueError(
+            f"{name} must hold numbers within {LARGEST:g} of zero, or None or {none} for no bound, got"
+            f" {_described(value)}"
+        )
+    return numbers
+
+
+def smoothness_constants(value: Any, d: int | None = None) -> str | tuple[float, ...]:
+    """`smoothness`: "private", or one positive number for each feature."""
+    if isinstance(value, str) or _is_single(value):
+        if not (isinstance(value, str) and value == "private"):
+            raise ValueError(
+                f"smoothness must be 'private' or an array with one positive number for each feature, got {value!r}"
+            )
+        return value
+    numbers = per_feature("smoothness", value, d)
+    if not np.all((numbers >= SMALLEST) & (numbers <= LARGEST)):
+        raise ValueError(
+            f"smoothness must hold positive numbers between {SMALLEST:g} and {LARGEST:g}, got {_described(value)}"
+        )
+    return tuple(numbers.tolist())
+
+
+def per_feature(name: str, value: Any, d: int | None = None) -> Floats:
+    """An array of real numbers, one for each of `d` features; a copy."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0, dtype=object)
+    if array.ndim != 1 or array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be an array with one real number for each feature, got {_described(value)}")
+    if d is not None and len(array) != d:
+        raise ValueError(f"{name} must hold one number for each of {d} features, got {len(array)}")
+    numbers = array.astype(np.float64)
+    if np.any(np.isnan(numbers)):
+        raise ValueError(f"{name} must hold numbers, got NaN")
+    return numbers
+
+
+def averaging_rule(value: Any) -> str | int | None:
+    """`averaging`: None for the solver's own, a word, or a number of outer loops."""
+    if value is None or (isinstance(value, str) and value in AVERAGING):
+        return value
+    if isinstance(value, str):
+        words = ", ".join(map(repr, AVERAGING))
+        raise ValueError(f"averaging must be None, an integer of at least 1 or one of {words}, got {value!r}")
+    return checks.count("averaging", value)
+
+
+def _is_single(value: Any) -> bool:
+    """Whether it is one thing and no list of things."""
+    return isinstance(value, str) or not hasattr(value, "__len__") or (isinstance(value, np.ndarray) and not value.ndim)
+
+
+def _described(value: Any) -> str:
+    """A parameter as an error shows it: arrays by their shape, which may be long."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -101,6 +101,13 @@ class Meter:
         self._sampled.add(name)
         return samplers.poisson_sample(self._source, n, release.sampling)
 
+    def public_generator(self) -> np.random.Generator:
+        """A generator for choices that see no data and need not be secret, such as an order of coordinates.
+
+        It follows the source, so a seeded fit repeats it; it is not cryptographic, and must never make noise.
+        """
+        return np.random.default_rng(self._source.spawn().words(4))
+
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""
         self._count(self._planned(name), checks.count("count", count))

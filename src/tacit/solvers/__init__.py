@@ -3,13 +3,22 @@
 A solver sees bounded rows and a meter. It releases what its plan says and returns weights.
 """
 
+from tacit.solvers.coordinate import CoordinateSolver
 from tacit.solvers.gradient import GradientSolver
+from tacit.solvers.greedy import GreedySolver
 from tacit.solvers.objective import ObjectiveSolver
 from tacit.solvers.sgd import SGDSolver
 from tacit.solvers.statistics import StatisticsSolver
 from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Strengths, Task
 
-_ALL: tuple[Solver, ...] = (GradientSolver(), ObjectiveSolver(), SGDSolver(), StatisticsSolver())
+_ALL: tuple[Solver, ...] = (
+    CoordinateSolver(),
+    GradientSolver(),
+    GreedySolver(),
+    ObjectiveSolver(),
+    SGDSolver(),
+    StatisticsSolver(),
+)
 SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
 
 
@@ -19,10 +28,20 @@ WIDE = 1_000
 """Sparse tables with more columns than this are text-like: `auto` leaves the preconditioned steps for them."""
 
 
+def _is_wide(task: Task) -> bool:
+    """Whether there are many columns against the weights that the budget can find, which are n mu / 50, if any."""
+    found = task.n * task.budget.mu / 50.0
+    return found >= 4.0 and task.d > 20.0 * found
+
+
 def _default(task: Task) -> str:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
-    if task.penalties != ("l2",) or task.loss in ("hinge", "squared hinge"):
+    if task.loss in ("hinge", "squared hinge"):
         return "sgd"
+    if task.penalties != ("l2",):
+        if task.loss == "multinomial":
+            return "sgd"
+        return "greedy" if "l1" in task.penalties and task.loss == "squared" and _is_wide(task) else "coordinate"
     if task.sparse and task.d > WIDE:
         if task.loss == "logistic":
             return "objective"
@@ -51,7 +70,9 @@ def choose(name: str, task: Task) -> Solver:
 
 __all__ = [
     "SOLVERS",
+    "CoordinateSolver",
     "GradientSolver",
+    "GreedySolver",
     "ObjectiveSolver",
     "Options",
     "Rows",

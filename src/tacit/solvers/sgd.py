@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.solvers.passes import CURVATURE, SHRINK, Passes
+from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE, Passes
 from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
@@ -42,14 +42,6 @@ _MULTIPLIER = 2.0  # of the noise of a step, where sampling is still free
 _LEAST_BATCH = 64
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 _SHARPEST = 0.002  # the least width of the hinge's kink
-_TYPICAL_CURVATURE: dict[LossName, float] = {
-    "squared": 0.45,
-    "logistic": 0.13,
-    "multinomial": 0.11,
-    "hinge": 0.25,
-    "squared hinge": 0.2,
-}
-"""What is left of a loss's curvature on standardised columns where many gradients are clipped; for the stated noise."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +153,7 @@ def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
 
 def _amplification(task: Task, settings: Settings, l2: float) -> float:
     """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column."""
-    own = _reach(settings, _TYPICAL_CURVATURE[task.loss], l2)
+    own = _reach(settings, TYPICAL_CURVATURE[task.loss], l2)
     if task.outputs == 1:
         return own
     shared = _reach(settings, 0.0, l2)  # what all classes have in common changes no probability, so nothing holds it

@@ -95,6 +95,11 @@ class Strengths:
     low: Floats | float = -math.inf
     high: Floats | float = math.inf
 
+    def of_weights(self, d: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """(l1, l2, low, high) of d features and of the intercept, which is free."""
+        l1, l2, low, high = (np.broadcast_to(v, d) for v in (self.l1, self.l2, self.low, self.high))
+        return np.append(l1, 0.0), np.append(l2, 0.0), np.append(low, -math.inf), np.append(high, math.inf)
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:

@@ -9,9 +9,11 @@ from tacit.privacy.mechanisms.histogram import Histogram
 from tacit.privacy.mechanisms.objective import ObjectivePerturbation
 from tacit.privacy.mechanisms.selection import Quantile, Selection, SignedVertex, Threshold, TopK
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
+from tacit.privacy.mechanisms.sequence import GaussianSequence, Tape
 
 __all__ = [
     "GaussianMatrix",
+    "GaussianSequence",
     "GaussianVector",
     "Histogram",
     "LaplaceVector",
@@ -20,6 +22,7 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "SignedVertex",
+    "Tape",
     "Threshold",
     "TopK",
 ]

@@ -89,6 +89,19 @@ def _strip_decision(words: Words, at: int, strip: np.uint64, x: np.uint64, u: np
 
 
 @kernel
+def release_one(value: float, noise: int, step: float, bound: float) -> float:
+    """(rint(value / step) + noise) step, the value clipped to `bound`; as it is where the step is 0, without noise.
+
+    What is not a number counts as zero.
+    """
+    if not abs(value) <= bound:
+        value = 0.0 if value != value else (bound if value > 0.0 else -bound)
+    if step == 0.0:
+        return value
+    return np.float64(np.int64(np.rint(value / step)) + noise) * step
+
+
+@kernel
 def release_on_grid(
     values: NDArray[np.float64],
     noise: NDArray[np.int64],
@@ -103,11 +116,8 @@ def release_on_grid(
     """
     inside = True
     for j in range(len(values)):
-        value = values[j]
-        if not abs(value) <= bound:
-            inside = inside and value != value
-            value = 0.0 if value != value else (bound if value > 0.0 else -bound)
-        out[j] = np.float64(np.int64(np.rint(value / step)) + (noise[j] >> shift)) * step
+        inside = inside and not abs(values[j]) > bound
+        out[j] = release_one(values[j], noise[j] >> shift, step, bound)
     return inside
 
 

@@ -1,0 +1,449 @@
+"""Proximal coordinate descent: one pass over some coordinates, with noise on every partial derivative.
+
+A coordinate costs one column. The margins of all rows are kept up to date, so that the derivative in weight j is a sum
+over column j alone; after the step the column moves the margins. For dense tables that move is done together with the
+sum of the next coordinate, so that margins are read and written once.
+
+Rows and sums. A row's margin and derivative are functions of that row and of released numbers; no row touches
+another's. Sums over a dense column are taken in blocks of `BLOCK` rows, inside a block in any order that the compiler
+likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse column in order.
+
+Bounds. The derivative of row i is clipped to `limits[i]`, and what it adds to a sum to `caps[j]`; either may be
+infinite. What is not a number adds nothing.
+
+A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays of a CSC table. Coordinate d is the
+intercept, a column of ones.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
+from tacit.kernels.sigmoid import falling_sigmoid
+from tacit.privacy.noise.kernels import release_one
+from tacit.problems.compiled import kernel
+from tacit.problems.scalar import logistic_derivative, separable_prox, squared_derivative, squared_hinge_derivative
+
+Floats = NDArray[np.float64]
+Table = NDArray[np.floating]
+Integers = NDArray[np.int64]
+
+CAP, UNIT, STEP, L1, L2, LOW, HIGH = range(7)
+"""The columns of a table of rules: what concerns each coordinate."""
+
+
+def rules(caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, low: Floats, high: Floats) -> Floats:
+    """The table of rules, a row for each coordinate."""
+    return np.column_stack([caps, units, steps, l1, l2, low, high])
+
+
+# Sums may be taken in another order, products and sums may share a rounding; infinities and NaN keep their meaning.
+_loop = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+@_loop  # type: ignore[misc]
+def _moved(column: Table, change: float, margins: Floats) -> None:
+    for i in range(len(column)):
+        margins[i] += change * column[i]
+
+
+def _sums(capped: bool) -> Any:
+    """The sum over a column, for each loss, after margins have moved by `change` times the column before.
+
+    One compiled form caps what a row adds and leaves out what is not a number; the other is faster.
+    """
+
+    @_loop  # type: ignore[misc]
+    def squared(
+        before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
+    ) -> float:
+        total = 0.0
+        for i in range(len(column)):
+            margin = margins[i] + change * before[i]
+            margins[i] = margin
+            limit = limits[i]
+            product = min(max(margin - targets[i], -limit), limit) * column[i]
+            if capped:
+                product = min(max(product, -cap), cap)
+                product = product if product == product else 0.0
+            total += product
+        return total
+
+    @_loop  # type: ignore[misc]
+    def squared_hinge(
+        before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
+    ) -> float:
+        total = 0.0
+        for i in range(len(column)):
+            margin = margins[i] + change * before[i]
+            margins[i] = margin
+            limit = limits[i]
+            slope = -2.0 * targets[i] * max(1.0 - targets[i] * margin, 0.0)
+            product = min(max(slope, -limit), limit) * column[i]
+            if capped:
+                product = min(max(product, -cap), cap)
+                product = product if product == product else 0.0
+            total += product
+        return total
+
+    @_loop  # type: ignore[misc]
+    def logistic(
+        before: Table,
+        change: float,
+        margins: Floats,
+        targets: Floats,
+        column: Table,
+        limits: Floats,
+        cap: float,
+        room: NDArray[np.float32],
+    ) -> float:
+        for i in range(len(column)):
+            margin = margins[i] + change * before[i]
+            margins[i] = margin
+            room[i] = np.float32(targets[i] * margin)
+        falling_sigmoid(room)
+        total = 0.0
+        for i in range(len(column)):
+            product = min(float(room[i]), limits[i]) * (-targets[i] * column[i])
+            if capped:
+                product = min(max(product, -cap), cap)
+                product = product if product == product else 0.0
+            total += product
+        return total
+
+    @kernel
+    def column_sum(
+        before: Table,
+        change: float,
+        margins: Floats,
+        targets: Floats,
+        column: Table,
+        limits: Floats,
+        cap: float,
+        loss: int,
+        room: NDArray[np.float32],
+    ) -> float:
+        total = 0.0
+        n = len(column)
+        for start in range(0, n, BLOCK):
+            end = min(start + BLOCK, n)
+            b, m, y = before[start:end], margins[start:end], targets[start:end]
+            x, bounds = column[start:end], limits[start:end]
+            if loss == SQUARED:
+                total += squared(b, change, m, y, x, bounds, cap)
+            elif loss == SQUARED_HINGE:
+                total += squared_hinge(b, change, m, y, x, bounds, cap)
+            else:
+                total += logistic(b, change, m, y, x, bounds, cap, room[: end - start])
+        return total
+
+    return column_sum
+
+
+_free_sum, _capped_sum = _sums(capped=False), _sums(capped=True)
+
+
+@kernel
+def _dense_sum(
+    before: Table,
+    change: float,
+    margins: Floats,
+    targets: Floats,
+    column: Table,
+    limits: Floats,
+    cap: float,
+    loss: int,
+    room: NDArray[np.float32],
+) -> float:
+    """Move the margins by `change` times the column before, then sum over this one."""
+    if cap == np.inf:
+        total = _free_sum(before, change, margins, targets, column, limits, cap, loss, room)
+        if total == total:
+            return total
+        change = 0.0  # the margins have moved; a row that is not a number is left out below
+    return _capped_sum(before, change, margins, targets, column, limits, cap, loss, room)
+
+
+@kernel
+def _step(
+    j: int, total: float, rules: Floats, noise: int, grid_step: float, bound: float, n: int, w: Floats
+) -> tuple[float, float]:
+    """Release the derivative in weight j, move the weight; returns what was released, and by how much it moved."""
+    unit, step = rules[j, UNIT], rules[j, STEP]
+    released = release_one(total / unit, noise, grid_step, bound)
+    free = w[j] - step * (released * unit / n)
+    moved = separable_prox(free, step, rules[j, L1], rules[j, L2], rules[j, LOW], rules[j, HIGH])
+    change = moved - w[j]
+    w[j] = moved
+    return released, change
+
+
+@kernel
+def dense_pass(
+    columns: Table,
+    ones: Table,
+    targets: Floats,
+    limits: Floats,
+    loss: int,
+    rules: Floats,
+    order: Integers,
+    noise: Integers,
+    grid_step: float,
+    bound: float,
+    w: Floats,
+    margins: Floats,
+    released: Floats,
+    changes: Floats,
+) -> None:
+    """One update for each coordinate of `order`, in that order; moves `w` and `margins`.
+
+    Row j of `rules` has what concerns coordinate j, in the columns CAP to HIGH. The sum of its derivatives over its
+    unit is released on a grid: noise[k] counts grid steps, and values are clipped to `bound`. Written down for each
+    update: what was `released`, and by how much the weight moved.
+    """
+    n, d = len(margins), len(columns)
+    room = np.empty(min(BLOCK, n), dtype=np.float32)
+    before, change = ones, 0.0
+    for k in range(len(order)):
+        j = order[k]
+        column = columns[j] if j < d else ones
+        total = _dense_sum(before, change, margins, targets, column, limits, rules[j, CAP], loss, room)
+        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
+        changes[k] = change
+        before = column
+    _moved(before, change, margins)
+
+
+@kernel
+def _slope(margin: float, target: float, loss: int) -> float:
+    if loss == SQUARED:
+        return squared_derivative(margin, target)
+    if loss == SQUARED_HINGE:
+        return squared_hinge_derivative(margin, target)
+    return logistic_derivative(margin, target)
+
+
+@kernel
+def _sparse_sum(
+    data: Floats, rows: Integers, margins: Floats, targets: Floats, limits: Floats, cap: float, loss: int
+) -> float:
+    total = 0.0
+    for p in range(len(data)):
+        i = rows[p]
+        limit = limits[i]
+        product = min(max(_slope(margins[i], targets[i], loss), -limit), limit) * data[p]
+        product = min(max(product, -cap), cap)
+        total += product if product == product else 0.0
+    return total
+
+
+@kernel
+def sparse_pass(
+    data: Floats,
+    indices: Integers,
+    indptr: Integers,
+    ones: Table,
+    targets: Floats,
+    limits: Floats,
+    loss: int,
+    rules: Floats,
+    order: Integers,
+    noise: Integers,
+    grid_step: float,
+    bound: float,
+    w: Floats,
+    margins: Floats,
+    released: Floats,
+    changes: Floats,
+) -> None:
+    """`dense_pass` for the three arrays of a CSC table."""
+    n, d = len(margins), len(indptr) - 1
+    room = np.empty(min(BLOCK, n), dtype=np.float32)
+    for k in range(len(order)):
+        j = order[k]
+        cap = rules[j, CAP]
+        if j < d:
+            part = slice(indptr[j], indptr[j + 1])
+            total = _sparse_sum(data[part], indices[part], margins, targets, limits, cap, loss)
+        else:
+            total = _dense_sum(ones, 0.0, margins, targets, ones, limits, cap, loss, room)
+        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
+        changes[k] = change
+        sparse_move(data, indices, indptr, ones, j, change, margins)
+
+
+@kernel
+def dense_margins(columns: Table, w: Floats, out: Floats) -> None:
+    """The margin of each row."""
+    out[:] = w[len(columns)]
+    for j in range(len(columns)):
+        if w[j] != 0.0:
+            _moved(columns[j], w[j], out)
+
+
+@kernel
+def sparse_margins(data: Floats, indices: Integers, indptr: Integers, w: Floats, out: Floats) -> None:
+    """`dense_margins` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = w[d]
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            out[indices[p]] += w[j] * data[p]
+
+
+@kernel
+def dense_move(columns: Table, ones: Table, j: int, change: float, margins: Floats) -> None:
+    """Move the margins by `change` times column j."""
+    _moved(columns[j] if j < len(columns) else ones, change, margins)
+
+
+@kernel
+def sparse_move(
+    data: Floats, indices: Integers, indptr: Integers, ones: Table, j: int, change: float, margins: Floats
+) -> None:
+    """`dense_move` for a CSC table."""
+    if j < len(indptr) - 1:
+        for p in range(indptr[j], indptr[j + 1]):
+            margins[indices[p]] += change * data[p]
+    else:
+        _moved(ones, change, margins)
+
+
+@_loop  # type: ignore[misc]
+def _add_squares(column: Table, weight: float, out: Floats) -> None:
+    for i in range(len(column)):
+        entry = weight * column[i]
+        out[i] += entry * entry
+
+
+@kernel
+def dense_square_norms(columns: Table, weights: Floats, out: Floats) -> None:
+    """The sum over j of (weights[j] z_ij)^2, of each row, the intercept's entry last."""
+    d = len(columns)
+    out[:] = weights[d] * weights[d]
+    for j in range(d):
+        _add_squares(columns[j], weights[j], out)
+
+
+@kernel
+def sparse_square_norms(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
+    """`dense_square_norms` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = weights[d] * weights[d]
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            entry = weights[j] * data[p]
+            out[indices[p]] += entry * entry
+
+
+@_loop  # type: ignore[misc]
+def _raise_to(column: Table, weight: float, out: Floats) -> None:
+    for i in range(len(column)):
+        out[i] = max(out[i], abs(weight * column[i]))
+
+
+@kernel
+def dense_largest(columns: Table, weights: Floats, out: Floats) -> None:
+    """The largest weights[j] |z_ij| of each row, the intercept's entry among them."""
+    d = len(columns)
+    out[:] = abs(weights[d])
+    for j in range(d):
+        _raise_to(columns[j], weights[j], out)
+
+
+@kernel
+def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
+    """`dense_largest` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = abs(weights[d])
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            out[indices[p]] = max(out[indices[p]], abs(weights[j] * data[p]))
+
+
+@_loop  # type: ignore[misc]
+def _sum_of_squares(column: Table, factors: Floats, largest: float) -> float:
+    total = 0.0
+    for i in range(len(column)):
+        entry = float(column[i])
+        total += factors[i] * min(entry * entry, largest)
+    return total
+
+
+@kernel
+def dense_squares(columns: Table, factors: Floats, largest: float, out: Floats) -> None:
+    """out[j] = sum over rows of factors[i] min(z_ij^2, largest)."""
+    for j in range(len(columns)):
+        total = 0.0
+        for start in range(0, len(factors), BLOCK):
+            rows = slice(start, min(start + BLOCK, len(factors)))
+            total += _sum_of_squares(columns[j][rows], factors[rows], largest)
+        out[j] = total
+
+
+@kernel
+def sparse_squares(
+    data: Floats, indices: Integers, indptr: Integers, factors: Floats, largest: float, out: Floats
+) -> None:
+    """`dense_squares` for a CSC table."""
+    for j in range(len(indptr) - 1):
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += factors[indices[p]] * min(data[p] * data[p], largest)
+        out[j] = total
+
+
+@kernel
+def slopes(margins: Floats, targets: Floats, limits: Floats, loss: int, out: Floats) -> None:
+    """The derivative of each row's loss in its margin, clipped to its limit; what is not a number becomes zero."""
+    for i in range(len(margins)):
+        slope = min(max(_slope(margins[i], targets[i], loss), -limits[i]), limits[i])
+        out[i] = slope if slope == slope else 0.0
+
+
+@_loop  # type: ignore[misc]
+def _inner(column: Table, values: Floats) -> float:
+    total = 0.0
+    for i in range(len(column)):
+        total += column[i] * values[i]
+    return total
+
+
+@kernel
+def dense_products(columns: Table, values: Floats, out: Floats) -> None:
+    """out[j] = sum over rows of z_ij values[i], the intercept's entry last."""
+    d, n = columns.shape
+    for j in range(d):
+        total = 0.0
+        for start in range(0, n, BLOCK):
+            rows = slice(start, min(start + BLOCK, n))
+            total += _inner(columns[j][rows], values[rows])
+        out[j] = total
+    out[d] = block_sum(values)
+
+
+@kernel
+def sparse_products(data: Floats, indices: Integers, indptr: Integers, values: Floats, out: Floats) -> None:
+    """`dense_products` for a CSC table."""
+    d = len(indptr) - 1
+    for j in range(d):
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += data[p] * values[indices[p]]
+        out[j] = total
+    out[d] = block_sum(values)
+
+
+@kernel
+def block_sum(values: Floats) -> float:
+    """The sum, a block at a time."""
+    total = 0.0
+    for start in range(0, len(values), BLOCK):
+        part = 0.0
+        for i in range(start, min(start + BLOCK, len(values))):
+            part += values[i]
+        total += part
+    return total

@@ -1,0 +1,120 @@
+"""The columns of a fit: what coordinate solvers read of the rows, and the margins they keep.
+
+Everything a method returns is private until it has noise; a `Walk` adds it as it goes. A row's margin, norm and
+derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain of
+additions in them.
+"""
+
+import math
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array, issparse
+
+from tacit.kernels import coordinate as kernels
+from tacit.kernels.gradient import sum_depth
+from tacit.privacy.mechanisms import Tape
+from tacit.solvers.passes import CODES, SHRINK
+from tacit.solvers.task import Rows, Task
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_NO_LIMIT = 1e300
+
+
+class Columns:
+    """A table by columns, with the intercept's column of ones last."""
+
+    def __init__(self, task: Task, rows: Rows) -> None:
+        self._task = task
+        self._targets = rows.targets
+        self._code = CODES[task.loss]
+        self.margins = np.zeros(task.n)
+        self._parts: tuple[Any, ...]
+        if issparse(rows.Z):
+            table: Any = csc_array(cast(Any, rows.Z))
+            self._parts = table.data.astype(np.float64), table.indices.astype(np.int64), table.indptr.astype(np.int64)
+            self._kind = "sparse"
+        else:
+            self._parts = (np.asfortranarray(rows.Z).T,)
+            self._kind = "dense"
+        self._ones = np.full(task.n, float(task.fit_intercept), dtype=self._parts[0].dtype)
+
+    def _run(self, name: str, *args: Any) -> None:
+        getattr(kernels, f"{self._kind}_{name}")(*self._parts, *args)
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of additions in a sum over a column."""
+        return self._task.n if self._kind == "sparse" else sum_depth(self._task.n)
+
+    def limits(self, clip: float, metric: Floats, norm: float = 2.0) -> Floats:
+        """What to clip each row's derivative to, so that its gradient over `metric` has at most norm `clip`.
+
+        The norm is the Euclidean one, or the largest entry. Where a row's norm overflows, the row is silenced.
+        """
+        out = np.empty(self._task.n)
+        weights = 1.0 / metric
+        if not self._task.fit_intercept:
+            weights = np.append(weights[:-1], 0.0)
+        if norm == 2.0:
+            self._run("square_norms", weights, out)
+            np.sqrt(out, out=out)
+        else:
+            self._run("largest", weights, out)
+        if math.isinf(clip):
+            return np.where(np.isfinite(out), _NO_LIMIT, 0.0)
+        np.maximum(out, clip / _NO_LIMIT, out=out)
+        return np.where(np.isfinite(out), clip * SHRINK / out, 0.0)
+
+    def squares(self, largest: float, total: float) -> Floats:
+        """The sum of z_j^2 over rows, each at most `largest`, rows scaled so that theirs add up to at most `total`."""
+        norms, out = np.empty(self._task.n), np.empty(self._task.d)
+        self._run("square_norms", np.append(np.ones(self._task.d), 0.0), norms)
+        factors = np.where(np.isfinite(norms), np.minimum(1.0, total / np.maximum(norms, 1e-300)), 0.0) * SHRINK
+        self._run("squares", factors, largest, out)
+        return out
+
+    def derivatives(self, limits: Floats) -> Floats:
+        """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
+        slopes, out = np.empty(self._task.n), np.empty(self._task.d + 1)
+        kernels.slopes(self.margins, self._targets, limits, self._code, slopes)
+        self._run("products", slopes, out)
+        return out
+
+    def move_to(self, w: Floats) -> None:
+        """Take the margins of these weights."""
+        self._run("margins", w, self.margins)
+
+    def move(self, j: int, change: float) -> None:
+        """Move the margins as weight j moves by `change`."""
+        self._run("move", self._ones, j, change, self.margins)
+
+    def advance(self, tape: Tape, limits: Floats, rules: Floats, order: Integers, w: Floats, changes: Floats) -> Floats:
+        """Update the weights of `order` one after the other; returns what was released on the way.
+
+        `rules` has a row for each coordinate (see `tacit.kernels.coordinate`). `w` and the margins are moved; `changes`
+        is told by how much each update moved its weight.
+        """
+        released = np.empty(len(order))
+        fixed = self._ones, self._targets, limits, self._code, rules
+        place = tape.noise, tape.step, tape.bound, w, self.margins, released, changes
+        self._run("pass", *fixed, order, *place)
+        return released
+
+
+class Walk:
+    """The updates of one pass, as many at a time as there is noise for."""
+
+    def __init__(self, columns: Columns, limits: Floats, rules: Floats, order: Integers, w: Floats) -> None:
+        self._columns, self._limits, self._rules, self._order, self._w = columns, limits, rules, order, w
+        self._done = 0
+        self.changes = np.empty(len(order))
+
+    def __call__(self, tape: Tape) -> Floats:
+        """The next updates; returns what they released."""
+        part = slice(self._done, self._done + len(tape.noise))
+        self._done = part.stop
+        return self._columns.advance(tape, self._limits, self._rules, self._order[part], self._w, self.changes[part])
