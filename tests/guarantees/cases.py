@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dp_accounting import PoissonSampledDpEvent, ZCDpEvent
+from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, ZCDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy.sparse import csr_array
@@ -29,7 +29,8 @@ quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too 
 class Case:
     """A solver with what it is asked to serve; `wide` takes the form for many columns.
 
-    A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`).
+    A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`); one
+    with options of its own for those of a `variant`.
     """
 
     solver: Any
@@ -39,22 +40,26 @@ class Case:
     declared: bool = False
     wide: bool = False
     whole: bool = False
+    variant: str = ""
 
     def __str__(self):
         words = (self.solver.name, self.loss, self.adjacency, "sparse" if self.sparse else "dense")
-        return " ".join((*words, *["declared"] * self.declared, *["wide"] * self.wide, *["whole"] * self.whole))
+        flags = [name for name in ("declared", "wide", "whole") if getattr(self, name)]
+        return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
-    def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None):
+    def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None, **asked):
+        """`asked`: l1 and coef_bounds."""
         outputs = CLASSES if self.loss == "multinomial" else 1
         budget = Budget(epsilon, delta, self.adjacency)
         options = self.options(n) if options is None else options
-        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, options=options)
+        penalties = ("l2", *["l1"] * ("l1" in asked), *["bounds"] * ("coef_bounds" in asked))
+        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, penalties, options)
         y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
-        return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0)
+        return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0, **asked)
 
     def options(self, n):
         if "batch_size" not in self.solver.options:
-            return Options()
+            return Options(n_iter=5) if self.solver.name == "greedy" else Options(**VARIANTS.get(self.variant, {}))
         return Options(batch_size=n, n_passes=20) if self.whole else Options(batch_size=n // 4, n_passes=5)
 
     @property
@@ -73,7 +78,17 @@ class Case:
     @property
     def is_gaussian(self):
         """Whether all that the solver releases is Gaussian, of all rows."""
+        return self.has_mu and not self.chooses
+
+    @property
+    def has_mu(self):
+        """The same; or selections, which are zCDP as Gaussian releases are."""
         return not self.samples and not self.perturbs
+
+    @property
+    def chooses(self):
+        """Whether the solver draws candidates by the exponential mechanism."""
+        return self.releases("exponential")
 
     def store(self, table):
         return csr_array(table) if self.sparse else table
@@ -90,6 +105,15 @@ class Case:
         return {"multinomial": (0.0, 2.0), "squared": (-1e6, 1e6)}.get(self.loss, (-1.0, 1.0))
 
 
+# Every order, clipping and averaging of the coordinate solver, and constants that need no release; the rule's own are
+# permuted, by rows and private.
+VARIANTS = {
+    "cyclic periodic": {"order": "cyclic", "averaging": "periodic"},
+    "coordinate clipping, last": {"clipping": "coordinate", "averaging": "last"},
+    "random, two loops": {"order": "random", "clipping": "coordinate", "averaging": 2, "n_passes": 5},
+    "cyclic coordinate clipping, tail": {"order": "cyclic", "clipping": "coordinate", "averaging": "tail"},
+    "declared smoothness, three loops": {"smoothness": (1.0, 0.7, 0.2), "averaging": 3, "n_passes": 7, "clip": 0.4},
+}
 BASIC = [
     Case(solver, loss, adjacency, whole=whole)
     for solver in SOLVERS.values()
@@ -97,13 +121,17 @@ BASIC = [
     for adjacency in solver.adjacencies
     for whole in ((False, True) if "batch_size" in solver.options else (False,))
 ]
-# A solver that samples has many losses, and on all rows it is like others: not all of it needs every kind of data.
+# A solver that samples has many losses, and on all rows it is like others; solvers that work by columns are tested on
+# them by themselves too: not all of it needs every kind of data.
 CASES = [
     replace(case, sparse=s, declared=b)
     for case in BASIC
     for s in (False, True)
     for b in (False, True)
-    if s == b or not (case.whole or (case.samples and case.loss not in ("squared", "logistic")))
+    if s == b
+    or not (
+        case.whole or (case.samples and case.loss not in ("squared", "logistic")) or case.solver.layout == "columns"
+    )
 ]
 WITH_WIDE_FORM = {"gradient": gradient, "objective": objective}
 WIDE = [
@@ -112,11 +140,18 @@ WIDE = [
     if case.solver.name in WITH_WIDE_FORM
     for s in (False, True)
 ]
+COORDINATE = [case for case in BASIC if case.solver.name == "coordinate"]
+TUNED = [  # losses, adjacencies and kinds of data take turns
+    replace(COORDINATE[k % len(COORDINATE)], sparse=k % 2 == 1, declared=k % 4 > 1, variant=name)
+    for k, name in enumerate(VARIANTS)
+]
 GAUSSIAN = [case for case in BASIC if case.is_gaussian]
+WITH_MU = [case for case in BASIC if case.has_mu]
 SUMS = [case for case in BASIC if not case.perturbs]
 
 basic = pytest.mark.parametrize("case", BASIC, ids=str)
 every_case = pytest.mark.parametrize("case", CASES + WIDE, ids=str)
+every_variant = pytest.mark.parametrize("case", CASES + WIDE + TUNED, ids=str)
 
 
 def table(n=N, d=D, seed=0):
@@ -177,6 +212,17 @@ def standardised(fit):
         coef, intercept = coef / unit, (intercept - (low + high) / 2) / unit
         scales += [[math.log(unit), low / unit]]
     return np.concatenate([coef.ravel(), intercept, *scales])
+
+
+def claimed_mu(event):
+    """From the noise alone: sqrt(sum of 1 / z^2) over Gaussian releases, of 2 rho over selections."""
+    total = 0.0
+    for leaf, times in events.walk(event):
+        if isinstance(leaf, GaussianDpEvent):
+            total += times / leaf.noise_multiplier**2
+        elif isinstance(leaf, ZCDpEvent):
+            total += times * 2.0 * leaf.rho
+    return math.sqrt(total)
 
 
 @lru_cache  # several cases plan the same event

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 from sklearn.svm import SVC
 
 from tacit.estimators.driver import private_fit
@@ -70,15 +70,8 @@ def peer(loss, Z, targets, l2, fit_intercept):
     return np.atleast_2d(model.coef_), model.intercept_
 
 
-@pytest.mark.parametrize("epsilon", [1e8, math.inf])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if not c.whole and (c.adjacency == "add-remove" or c.declared)], ids=str
-)
-def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
-    n, l2 = 600, 0.01
-    X, targets = sample(case, n)
-    request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, options=Options())
+def fitted(case, request, X, targets):
+    """A fit: the bounded data, its weights on them (coefficients, intercept), and the scales that lead to them."""
     with transcript() as steps:
         fit = private_fit(request, case.store(X), targets)
     if case.sparse:  # rows clipped to the norm, in the user's units
@@ -89,6 +82,80 @@ def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercep
         Z = (np.clip(X, fit.clip_low, fit.clip_high) - centre) / scale
     if fit.y_bounds is not None:
         targets = np.clip(targets, *fit.y_bounds)
+    return Z, targets, (fit.coef * scale, fit.intercept + fit.coef @ centre), scale
+
+
+@pytest.mark.parametrize("epsilon", [1e8, math.inf])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "case", [c for c in CASES if not c.whole and (c.adjacency == "add-remove" or c.declared)], ids=str
+)
+def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
+    n, l2 = 600, 0.01
+    X, targets = sample(case, n)
+    request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, options=Options())
+    Z, targets, ours, _ = fitted(case, request, X, targets)
     best = objective(case.loss, Z, targets, *peer(case.loss, Z, targets, l2, fit_intercept), l2)
-    ours = objective(case.loss, Z, targets, fit.coef * scale, fit.intercept + fit.coef @ centre, l2)
-    assert best * (1 - 1e-6) <= ours <= best * (1 + 1e-3)
+    assert best * (1 - 1e-6) <= objective(case.loss, Z, targets, *ours, l2) <= best * (1 + 1e-3)
+
+
+# --- penalties and bounds that make corners ---------------------------------------------------------------------------
+
+BOUNDS = (np.array([-0.2, -math.inf, 0.05]), np.array([0.2, 0.03, 0.9]))  # in the user's units
+
+
+def cornered(Z, targets, l1, l2, low, high):
+    """The squared loss with all of it, by a quasi-Newton method; |w| is u + v with w = u - v and u, v >= 0."""
+    d = Z.shape[1]
+
+    def value(x):
+        w = x[:d] - x[d : 2 * d]
+        return objective("squared", Z, targets, w[None, :], x[-1:], l2) + l1 * x[:-1].sum()
+
+    sides = [(max(lo, 0.0), max(hi, 0.0)) for lo, hi in zip(low, high, strict=True)]
+    sides += [(max(-hi, 0.0), max(-lo, 0.0)) for lo, hi in zip(low, high, strict=True)]
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9}
+    found = minimize(value, np.zeros(2 * d + 1), method="L-BFGS-B", bounds=[*sides, (None, None)], options=options).x
+    return (found[:d] - found[d : 2 * d])[None, :], found[-1:]
+
+
+CORNERS = {  # what is asked of coefficients, and l2
+    "lasso": ({"l1": 0.3}, 0.0),
+    "elastic net": ({"l1": 0.15}, 0.15),
+    "non-negative elastic net": ({"l1": 0.15, "coef_bounds": (0.0, math.inf)}, 0.15),
+    "box": ({"coef_bounds": BOUNDS}, 0.01),
+}
+SERVED = [
+    (case, kind)
+    for case in CASES
+    for kind, (asked, _) in CORNERS.items()
+    if case.loss == "squared" and case.adjacency == "add-remove" and case.sparse == case.declared and not case.whole
+    if {"bounds" if name == "coef_bounds" else name for name in asked} <= set(case.solver.penalties)
+]
+
+
+@pytest.mark.parametrize("epsilon", [1e8, math.inf])
+@pytest.mark.parametrize(("case", "kind"), SERVED, ids=str)
+def test_without_noise_corners_are_those_of_scikit_learn(case, kind, epsilon):
+    asked, l2 = CORNERS[kind]
+    n = 600
+    X, targets = sample(case, n)
+    request = case.request(epsilon, n=n, l2=l2, seed=0, options=Options(), **asked)
+    Z, targets, ours, scale = fitted(case, request, X, targets)
+    l1 = asked.get("l1", 0.0)
+    if kind == "box":
+        theirs = cornered(Z, targets, l1, l2, *(np.broadcast_to(side, D) * scale for side in BOUNDS))
+    else:
+        model = ElasticNet(alpha=l1 + l2, l1_ratio=l1 / (l1 + l2), positive="coef_bounds" in asked, tol=1e-10)
+        model.set_params(max_iter=100_000).fit(Z, targets)
+        theirs = model.coef_[None, :], np.array([model.intercept_])
+
+    def value(coef, intercept):
+        return objective("squared", Z, targets, coef, intercept, l2) + l1 * np.abs(coef).sum()
+
+    assert value(*theirs) * (1 - 1e-6) <= value(*ours) <= value(*theirs) * (1 + 1e-4)
+    if "coef_bounds" in asked:
+        low, high = (np.broadcast_to(side, D) for side in asked["coef_bounds"])
+        coef = ours[0][0] / scale
+        assert np.all((coef >= low - 1e-9) & (coef <= high + 1e-9))
+        assert np.any(np.isclose(coef, low) | np.isclose(coef, high))

@@ -28,6 +28,7 @@ from tacit.privacy import (
 )
 from tacit.privacy.mechanisms import (
     GaussianMatrix,
+    GaussianSequence,
     GaussianVector,
     Histogram,
     LaplaceVector,
@@ -39,6 +40,7 @@ from tacit.privacy.mechanisms import (
     TopK,
 )
 from tacit.privacy.meter import Grant
+from tacit.privacy.noise.kernels import release_one
 
 HONEST = 1 - 1e-6  # confidence: how often an honest mechanism is not flagged
 ADJACENCIES = ("add-remove", "replace-one")
@@ -100,6 +102,18 @@ def outer(*x):
     return np.outer(x, x)
 
 
+def walk(*row):
+    """Three values, each with the row's own part, and with half of what was released before."""
+
+    def values(tape):
+        out = [0.0]
+        for part, noise in zip(row, tape.noise, strict=True):
+            out.append(release_one(1.0 + part + 0.5 * out[-1], noise, tape.step, tape.bound))
+        return np.array(out[1:])
+
+    return 3, values
+
+
 OTHERS = np.array([[0.5, 2.5], [1.5, 1.5], [2.5, 0.5]])  # rows that both worlds share
 # Four at or below 0, two in (0, 1], three above: adding a row at 0 moves the difference of the two scores from 0 to 2.
 RANKED = [-1.0, -1.0, 0.0, 0.0, 0.5, 1.0, 3.0, 3.0, 3.0]
@@ -114,6 +128,11 @@ CASES = [
         GaussianMatrix(Sensitivity.outer_product(2.0), bound=100.0),
         add_remove=((np.eye(2),), (np.eye(2) + outer(math.sqrt(2), -math.sqrt(2)),)),
         replace_one=((np.eye(2) + outer(2.0, 0.0),), (np.eye(2) + outer(0.0, 2.0),)),
+    ),
+    Case(
+        GaussianSequence(Sensitivity.vector(3.0), bound=100.0),
+        add_remove=(walk(0.0, 0.0, 0.0), walk(2.0, 2.0, -1.0)),
+        replace_one=(walk(2.0, 2.0, -1.0), walk(-2.0, -2.0, 1.0)),
     ),
     Case(
         Histogram([0.0, 1.0, 2.0, 3.0], columns=2),
@@ -167,7 +186,7 @@ def test_every_mechanism_has_a_case():
     exported = {name for name in mechanisms.__all__ if hasattr(getattr(mechanisms, name), "release")}
     assert {type(case.mechanism).__name__ for case in CASES} == exported
     # Objective perturbation releases nothing by itself: tests/guarantees/test_objective.py audits it with its search.
-    assert set(mechanisms.__all__) - exported == {"ObjectivePerturbation", "Sensitivity"}
+    assert set(mechanisms.__all__) - exported == {"ObjectivePerturbation", "Sensitivity", "Tape"}
 
 
 # Honest mechanisms.

@@ -8,10 +8,15 @@ test there is between two worlds, which makes it the sharpest audit.
 Sampled releases: two worlds see the same sample. The likelihood of a release is then that of a mixture over the coin of
 the row that differs, which is row 0 here, given everybody else's coins.
 
+Sequences: a walk computes its values one after the other. The other world's walk is asked for each value without noise,
+on a copy, and then given the noise that leads to the value of the history. Public choices of the run, such as an order
+of coordinates, are part of the history.
+
 Objective perturbation: what is released is the minimiser. The same history is the same minimiser, so the other world is
 given the linear term that leads to it; how far apart the two searches stop is the distance that noise must cover.
 """
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,14 +27,23 @@ from unittest.mock import patch
 import numpy as np
 
 from tacit.privacy import Meter
-from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, ObjectivePerturbation, Sensitivity, selection
+from tacit.privacy.mechanisms import (
+    GaussianMatrix,
+    GaussianSequence,
+    GaussianVector,
+    ObjectivePerturbation,
+    Sensitivity,
+    Tape,
+    selection,
+)
 from tacit.privacy.plan import CalibratedPlan
 from tacit.solvers import objective
+from tacit.solvers.columns import Columns
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One release: the exact array and the noisy one; or, for a selection, the scores and the choice."""
+    """One release: the exact array and the noisy one (a walk's values); for a selection, the scores and the choice."""
 
     name: str
     exact: np.ndarray
@@ -41,6 +55,9 @@ class Step:
     sampling: float = 1.0
     sample: np.ndarray | None = None
     problem: Any = None  # of objective perturbation, with the weights found
+    tape: Tape | None = None  # of a sequence
+    prior: np.ndarray | float = 0.0  # public log-weights of a selection
+    generator: Any = None  # of public choices, handed out before this release: its state
 
     @property
     def is_selection(self):
@@ -50,6 +67,11 @@ class Step:
     def noise(self):
         return self.multiplier * self.sensitivity
 
+    @property
+    def log_weights(self):
+        """Of the candidates of a selection."""
+        return self.exact / self.noise + self.prior
+
     def moved(self, other):
         """How far the other world's row moves this release, as a part of what the code allows for."""
         assert (self.name, self.sensitivity, self.noise) == (other.name, other.sensitivity, other.noise)
@@ -57,7 +79,10 @@ class Step:
         return float(np.ptp(change) if self.is_selection else np.linalg.norm(change)) / self.sensitivity
 
     def log_density(self, released):
-        """Of a Gaussian release, but for a constant."""
+        """Of a Gaussian release, but for a constant; of a choice."""
+        if self.is_selection:
+            weights = self.log_weights
+            return -math.log(np.exp(weights - weights[released]).sum())
         assert self.kind == "gaussian"
         return -float(np.sum(np.square(released - self.exact))) / (2 * self.noise**2)
 
@@ -70,8 +95,17 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
     """
     steps: list[Step] = []
     samples: dict[str, np.ndarray] = {}
+    generators: list[Any] = []
+    asked: list[Any] = []  # name and multiplier of the selection being made
     pick, sample, draw = selection._pick, Meter.sample, ObjectivePerturbation.draw
-    minimiser = objective._Problem.minimiser
+    minimiser, walked, public_generator = (
+        objective._Problem.minimiser,
+        GaussianSequence.release,
+        Meter.public_generator,
+    )
+
+    def add(step):
+        steps.append(replace(step, generator=generators.pop() if generators else None))
 
     def recorded(original):
         def release(self, meter, name, value):
@@ -86,14 +120,49 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
             freedom = len(exact) * (len(exact) + 1) // 2 if isinstance(self, GaussianMatrix) else exact.size
             sensitivity = self.sensitivity.under(meter.adjacency)
             step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom)
-            steps.append(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name, None)))
+            add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name, None)))
             return out
+
+        return release
+
+    def recorded_walk(self, meter, name, size, walk):
+        tapes = []
+
+        def noted(tape):
+            tapes.append(tape)
+            return walk(tape)
+
+        if history is None:
+            out = walked(self, meter, name, size, noted)
+            exact = out - tapes[0].noise * tapes[0].step
+        else:
+            meter.grant(name, self.kind)
+            tapes.append(history[len(steps)].tape)
+            out, exact = walk_again(walk, tapes[0], history[len(steps)].released)
+        assert len(out) == size
+        sensitivity = self.sensitivity.under(meter.adjacency)
+        add(Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0]))
+        return out
+
+    def recorded_generator(meter):
+        generator = public_generator(meter)
+        if history is not None:
+            generator.bit_generator.state = history[len(steps)].generator
+        generators.append(generator.bit_generator.state)
+        return generator
+
+    def named(original):
+        def release(self, meter, name, *values):
+            asked[:] = name, meter.multiplier(name)
+            return original(self, meter, name, *values)
 
         return release
 
     def recorded_pick(scores, spread, grant, prior=None):
         choice = pick(scores, spread, grant, prior) if history is None else history[len(steps)].released
-        steps.append(Step("selection", np.array(scores), int(choice), spread, grant.multiplier, kind="exponential"))
+        name, multiplier = asked
+        step = Step(name, np.array(scores), int(choice), spread, multiplier, kind="exponential")
+        add(step if prior is None else replace(step, prior=prior))
         return choice
 
     def recorded_sample(meter, name, n):
@@ -127,11 +196,37 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
     with ExitStack() as stack:
         for kind in (GaussianVector, GaussianMatrix):
             stack.enter_context(patch.object(kind, "release", recorded(kind.release)))
+        stack.enter_context(patch.object(GaussianSequence, "release", recorded_walk))
+        stack.enter_context(patch.object(Meter, "public_generator", recorded_generator))
+        for kind in (selection.Quantile, selection.Selection, selection.SignedVertex, selection.TopK):
+            stack.enter_context(patch.object(kind, "release", named(kind.release)))
         stack.enter_context(patch.object(selection, "_pick", recorded_pick))
         stack.enter_context(patch.object(Meter, "sample", recorded_sample))
         stack.enter_context(patch.object(ObjectivePerturbation, "draw", recorded_draw))
         stack.enter_context(patch.object(objective._Problem, "minimiser", recorded_minimiser))
         yield steps
+
+
+def walk_again(walk, tape, released):
+    """Lead a walk through values that were released before; returns them, and its own before noise."""
+    assert tape.step > 0.0
+    exact = np.empty(len(released))
+    none = Tape(np.zeros(1, dtype=np.int64), tape.step, tape.bound)
+    for k, value in enumerate(released):
+        exact[k] = twin(walk)(none)[0]
+        noise = round(value / tape.step) - round(exact[k] / tape.step)
+        again = walk(Tape(np.array([noise]), tape.step, tape.bound))
+        assert abs(again[0] - value) <= 1e-15 * abs(value)
+    return np.copy(released), exact
+
+
+def twin(thing):
+    """A copy with arrays of its own; nothing else in it changes."""
+    other = copy.copy(thing)
+    for name, value in vars(thing).items():
+        if isinstance(value, np.ndarray | Columns):
+            setattr(other, name, value.copy() if isinstance(value, np.ndarray) else twin(value))
+    return other
 
 
 def two_worlds(run, data, neighbour) -> list[tuple[Step, Step]]:
@@ -147,9 +242,15 @@ def two_worlds(run, data, neighbour) -> list[tuple[Step, Step]]:
 
 
 def mu_between(pairs: list[tuple[Step, Step]]) -> float:
-    """What these two worlds give away on this history through Gaussian releases of all rows."""
-    gaussian = [(step, step.moved(other)) for step, other in pairs if step.kind == "gaussian" and step.sampling == 1.0]
-    return math.hypot(*(part * step.sensitivity / step.noise for step, part in gaussian))
+    """What these two worlds give away on this history through Gaussian releases of all rows, and selections.
+
+    A selection whose log-weights move by a range e is e^2 / 8-zCDP, as a Gaussian release with mu = e / 2 is.
+    """
+    parts = []
+    for step, other in pairs:
+        if step.sampling == 1.0 and step.kind in ("gaussian", "exponential"):
+            parts.append(step.moved(other) / step.multiplier / (2.0 if step.is_selection else 1.0))
+    return math.hypot(*parts)
 
 
 def log_likelihood(run, history: list[Step], data) -> float:
@@ -182,15 +283,33 @@ def evidence(run, one, other):
 
 
 def wrong_noise(steps: list[Step]) -> set[str]:
-    """Names of the releases whose Gaussian noise is not what it should be, by a chi-square test, or missing."""
+    """Names of the releases whose noise is not what it should be, or missing.
+
+    Gaussian noise by a chi-square test; selections by the mean log-weight of what was drawn.
+    """
     wrong = set()
-    for name in {step.name for step in steps if not step.is_selection}:
+    for name in {step.name for step in steps}:
         named = [step for step in steps if step.name == name]
-        squares = sum(np.sum(np.square(step.released - step.exact)) / step.noise**2 for step in named)
-        freedom = sum(step.freedom for step in named)
-        if abs(squares - freedom) > 5 * math.sqrt(2 * freedom) or any(np.any(s.released == s.exact) for s in named):
+        if named[0].is_selection:
+            away, spread = choices(named)
+        else:
+            squares = sum(np.sum(np.square(step.released - step.exact)) / step.noise**2 for step in named)
+            freedom = sum(step.freedom for step in named)
+            away, spread = squares - freedom, math.sqrt(2 * freedom)
+        if abs(away) > 5 * spread or any(np.any(s.released == s.exact) for s in named if not s.is_selection):
             wrong.add(name)
     return wrong
+
+
+def choices(steps: list[Step]) -> tuple[float, float]:
+    """By how much the log-weights of what was drawn differ from what is expected, and the standard deviation of it."""
+    away, variance = 0.0, 0.0
+    for step in steps:
+        weights = step.log_weights - step.log_weights.max()
+        chances = np.exp(weights) / np.exp(weights).sum()
+        away += weights[step.released] - chances @ weights
+        variance += chances @ np.square(weights - chances @ weights)
+    return away, math.sqrt(variance)
 
 
 @contextmanager

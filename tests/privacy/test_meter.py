@@ -207,3 +207,36 @@ def test_meters_count_apart():
     first, second = Meter(calibrated, NoiseSource(0)), Meter(calibrated, NoiseSource(0))
     first.skip("sums", 3)
     assert (first.left("sums"), second.left("sums")) == (0, 3)
+
+
+# Choices that see no data.
+
+
+def test_a_public_generator_follows_the_source():
+    first, again, other = (open_meter(seed=seed).public_generator().random(4) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.any(first == other)
+
+
+def test_fresh_sources_make_different_public_choices():
+    calibrated = PLAN.calibrate(Budget(1.0, 1e-6))
+    one, other = (calibrated.meter(NoiseSource()).public_generator().random(4) for _ in range(2))
+    assert not np.any(one == other)
+
+
+def test_public_generators_of_one_meter_differ_and_use_no_release():
+    meter = open_meter()
+    one, other = meter.public_generator().random(4), meter.public_generator().random(4)
+    assert not np.any(one == other)
+    assert [meter.left(name) for name in ("sums", "pick", "count")] == [3, 1, 1]
+
+
+def test_public_choices_do_not_move_the_noise_after_them():
+    """However many are made: they come from a source of their own."""
+    released = []
+    for draws in (1, 1_000):
+        meter = open_meter()
+        meter.public_generator().permutation(draws)
+        released.append(GAUSSIAN.release(meter, "sums", [1.0, 2.0]).tolist())
+    assert released[0] == released[1]
+    assert released[0] != GAUSSIAN.release(open_meter(), "sums", [1.0, 2.0]).tolist()

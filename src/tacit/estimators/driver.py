@@ -6,7 +6,7 @@ Everything up to `calibrate` sees public numbers only. What comes after sees dat
 import math
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels.gradient import sparse_norms
-from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
+from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale, Scaling
 from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
@@ -112,7 +112,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
 class _Bounding:
     """The bounding step: which scales are released, and for which part of the budget."""
 
-    features: MagnitudeScale | MomentScale | NormScale
+    features: MagnitudeScale | PooledScale | MomentScale | NormScale
     label: LabelScale | None
     task: Task
 
@@ -124,13 +124,17 @@ class _Bounding:
             return cls(NormScale(task.n, task.d, request.row_norm), label, task)
         if request.row_norm is not None:
             return cls(MomentScale(task.n, task.d, request.row_norm), label, task)
+        # Solvers that move one weight at a time suffer most from a column whose scale is false.
+        if request.solver.layout == "columns" and PooledScale.is_due(task.n, task.d, task.budget):
+            return cls(PooledScale(task.n, task.d), label, task)
         return cls(MagnitudeScale(task.n, task.d), label, task)
 
     def plan(self, request: Request) -> Plan:
-        """All releases of the fit; with an unknown label, that takes half of what finding scales is worth."""
+        """All releases of the fit; an unknown label takes a fifth of what finding scales is worth, or up to half."""
         hidden = self.label is not None and self.label.bounds is None
         share = self.features.share(self.task.budget, self.task.d + hidden)
-        label_share = max(_LABEL_PART * share, 0.02) if hidden else 0.0
+        part = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART
+        label_share = max(part * share, 0.02) if hidden else 0.0
         share -= min(label_share, share / 2)
         releases = self.features.releases(share)
         if self.label is not None and hidden:
@@ -192,7 +196,7 @@ def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[cs
 def _uncentred(scaling: Scaling) -> Scaling:
     """The same reach from zero, for a model without an intercept: widen the scale by the distance of the centre."""
     reach = np.abs(scaling.centre) + scaling.limit * scaling.scale
-    return Scaling(np.zeros_like(scaling.centre), reach / scaling.limit, scaling.limit, scaling.lost)
+    return replace(scaling, centre=np.zeros_like(scaling.centre), scale=reach / scaling.limit)
 
 
 def _in_user_units(weights: Floats, scaling: Scaling, label: Scaling | None) -> tuple[Floats, Floats]:
@@ -208,12 +212,18 @@ def _warn_of_lost(scaling: Scaling, label: Scaling | None) -> None:
     lost = [f"{scaling.lost} of {len(scaling.scale)} columns (declare row_norm)"] if scaling.lost else []
     if label is not None and label.lost:
         lost.append("the target (declare y_bounds)")
-    if lost:
-        warnings.warn(
-            f"the budget is too small to find the scale of {' and of '.join(lost)}; a pooled scale or 1 was used",
-            FewRowsWarning,
-            stacklevel=5,
+    told = []
+    if scaling.pooled and not scaling.lost:
+        told.append(
+            f"the budget is too small to find a scale for each of {len(scaling.scale)} columns (declare row_norm, or"
+            " spend more epsilon); one scale was used for all of them"
         )
+    if lost:
+        told.append(
+            f"the budget is too small to find the scale of {' and of '.join(lost)}; a pooled scale or 1 was used"
+        )
+    if told:
+        warnings.warn(". ".join(told), FewRowsWarning, stacklevel=5)
 
 
 def _progress(name: str, made: int, planned: int) -> None:

@@ -8,8 +8,8 @@ Rows and sums. A row's margin and derivative are functions of that row and of re
 another's. Sums over a dense column are taken in blocks of `BLOCK` rows, inside a block in any order that the compiler
 likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse column in order.
 
-Bounds. The derivative of row i is clipped to `limits[i]`, and what it adds to a sum to `caps[j]`; either may be
-infinite. What is not a number adds nothing.
+Bounds. The derivative of row i is clipped to `limits[0, i]`, for the intercept to `limits[1, i]`, and what it adds to a
+sum to the cap of the coordinate, which may be infinite. What is not a number adds nothing.
 
 A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays of a CSC table. Coordinate d is the
 intercept, a column of ones.
@@ -210,7 +210,8 @@ def dense_pass(
     for k in range(len(order)):
         j = order[k]
         column = columns[j] if j < d else ones
-        total = _dense_sum(before, change, margins, targets, column, limits, rules[j, CAP], loss, room)
+        own = limits[0] if j < d else limits[1]
+        total = _dense_sum(before, change, margins, targets, column, own, rules[j, CAP], loss, room)
         released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
         changes[k] = change
         before = column
@@ -267,9 +268,9 @@ def sparse_pass(
         cap = rules[j, CAP]
         if j < d:
             part = slice(indptr[j], indptr[j + 1])
-            total = _sparse_sum(data[part], indices[part], margins, targets, limits, cap, loss)
+            total = _sparse_sum(data[part], indices[part], margins, targets, limits[0], cap, loss)
         else:
-            total = _dense_sum(ones, 0.0, margins, targets, ones, limits, cap, loss, room)
+            total = _dense_sum(ones, 0.0, margins, targets, ones, limits[1], cap, loss, room)
         released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
         changes[k] = change
         sparse_move(data, indices, indptr, ones, j, change, margins)
@@ -368,7 +369,7 @@ def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: F
 def _sum_of_squares(column: Table, factors: Floats, largest: float) -> float:
     total = 0.0
     for i in range(len(column)):
-        entry = float(column[i])
+        entry = np.float64(column[i])  # in numba, float() of a single-precision number stays one
         total += factors[i] * min(entry * entry, largest)
     return total
 

@@ -38,7 +38,12 @@ def _from_bits(_: Any, __: Any) -> Any:
     return types.float32(types.int32), _same_bits
 
 
-@numba.njit(cache=True, error_model="numpy")  # type: ignore[misc]
+# A function that says nothing of fastmath is compiled with that of its caller: sums taken in another order would make
+# the rounding above vanish, and with it all but the power of two.
+_exact = numba.njit(cache=True, error_model="numpy", fastmath=False)
+
+
+@_exact  # type: ignore[misc]
 def _exp(x: np.float32) -> np.float32:
     x = min(max(x, -_FARTHEST), _FARTHEST)
     shifted = x * _PER_OCTAVE + _ROUNDER
@@ -54,7 +59,7 @@ def _exp(x: np.float32) -> np.float32:
     return p * _from_bits(np.int32(np.int32(_bits(shifted) + _BIAS) << _MANTISSA_BITS))
 
 
-@numba.njit(cache=True, error_model="numpy")  # type: ignore[misc]
+@_exact  # type: ignore[misc]
 def falling_sigmoid(values: NDArray[np.float32]) -> None:
     """Replace each value by 1 / (1 + exp(value))."""
     for i in range(len(values)):

@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 WIDEST = 24  # the first histogram sees magnitudes from 2^-24 to 2^24
 BELOW, ABOVE = 8, 1  # the second, exponents from 8 below the largest to 1 above it
 LIMIT = 3.0  # values are clipped to this many scales from the centre
-_CLIPPINGS = 50
+_HALVINGS = 50
 
 
 def bin_values(low: int, high: int) -> Floats:
@@ -99,7 +99,9 @@ def pooled_scale(counts: Floats, keep: Mask) -> float | None:
     filled = float(mass[squares > 0.0].sum())
     if filled <= 0.0:
         return None
-    square = float(mass @ squares) / filled
-    for _ in range(_CLIPPINGS):  # falls to the one fixed point
-        square = float(mass @ np.minimum(squares, LIMIT**2 * square)) / filled
-    return math.sqrt(square * max(filled / float(mass.sum()), LIMIT**-2))
+    low, high = -WIDEST - 2.0, float(WIDEST)  # of log2 of the scale of those entries that are not zero
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        wide = float(mass @ np.minimum(squares / 4.0**middle, LIMIT**2)) < filled
+        low, high = (low, middle) if wide else (middle, high)
+    return 2.0**low * math.sqrt(max(filled / float(mass.sum()), LIMIT**-2))

@@ -1,17 +1,21 @@
 """Private centres and scales: what a fit needs to know about units, released inside its own budget.
 
-Three ways, by what is declared and how the data is stored. Each has `releases` (its part of the plan, from public
-numbers alone) and `run`, which spends them and returns a `Scaling`:
+Four ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
+the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
   each column's rough centre and magnitude, the second its mean and spread around that.
+- `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
+  for all columns, and no centring.
 - `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
-Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). The
+Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
+one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
+to d, so that |c|^2 <= d^2, attained by d equal entries; of two rows c.c' >= 0, so that |c - c'|^2 <= 2 d^2. The
 pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one.
 For the latter, of unit-norm rows x and z take u = x - z, v = x + z and t = u.v = |x|^2 - |z|^2, so that
 |u|^2 + |v|^2 <= 4 - 2|t|. The products p_i = u_i v_i add up to t and their sizes to at most |u||v|, hence
@@ -27,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.kernels.scaling import magnitude_histograms, standardize
+from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, standardize
 from tacit.preprocessing import magnitudes
 from tacit.privacy import Budget, Meter, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
@@ -39,18 +43,24 @@ Table = NDArray[np.floating]
 
 _BLOCK = 1 << 14
 _LEAST_SHARE = 0.15
+_MANY_COLUMNS = 500  # tables with fewer tend to have a unit for each column, which one scale cannot serve
+_NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single columns are not worth their cost
 _NORM_QUANTILE = 0.95
 _NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A released centre and scale for each column; `lost` columns were not found and took a fallback."""
+    """A released centre and scale for each column.
+
+    `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
+    """
 
     centre: Floats
     scale: Floats
     limit: float
     lost: int = 0
+    pooled: bool = False
 
     @property
     def low(self) -> Floats:
@@ -108,7 +118,7 @@ class MagnitudeScale:
             rough[j], top[j] = magnitudes.rough_centre(first[j], kept[j])
         low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
         second, noise2 = self._histograms(meter, f"{self.name}: spread", X, rough, low, high)
-        centre, scale = zero.copy(), np.full(d, _pooled_scale(first, noise))
+        centre, scale = zero.copy(), np.full(d, _fallback_scale(first, noise))
         for j in np.flatnonzero(found):
             keep = magnitudes.surviving(second[j], noise2, d)
             centre[j], scale[j] = magnitudes.centre_and_scale(second[j], keep, float(rough[j]), int(top[j]))
@@ -125,7 +135,7 @@ class MagnitudeScale:
         return GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, counts), noise
 
 
-def _pooled_scale(counts: Floats, noise: float) -> float:
+def _fallback_scale(counts: Floats, noise: float) -> float:
     """One scale for columns that were not found: the root mean square over all columns' histograms, or 1."""
     pooled = counts.sum(axis=0)
     keep = magnitudes.surviving(pooled, noise * math.sqrt(len(counts)), 1)
@@ -133,6 +143,46 @@ def _pooled_scale(counts: Floats, noise: float) -> float:
     values = magnitudes.bin_values(-magnitudes.WIDEST, magnitudes.WIDEST)
     square = float(mass @ values**2) / max(float(mass.sum()), 1e-300)
     return math.sqrt(square) if square > 0.0 else 1.0
+
+
+@dataclass(frozen=True)
+class PooledScale:
+    """One scale for all columns of a dense table, nothing declared."""
+
+    n: int
+    d: int
+    name: str = "scale"
+
+    @staticmethod
+    def is_due(n: int, d: int, budget: Budget) -> bool:
+        """Whether there are too many columns to look for the scale of each; from public numbers alone.
+
+        The histograms of single columns have noise of sqrt(d) / mu rows in a bin, and may cost 40% of the budget.
+        """
+        return d >= _MANY_COLUMNS and d + 1 > _NOISE_OF_MANY * n * budget.mu
+
+    def share(self, budget: Budget, columns: int) -> float:
+        """A twentieth, and more where few rows are left over from the noise; thrice that with a target to find."""
+        if not budget.is_private:
+            return 0.05
+        histograms = 1 + 2 * (columns - self.d)
+        return min(0.40, max(0.05, 700.0 * histograms / (self.n * budget.mu) ** 2))
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """One histogram."""
+        return (Release(f"{self.name}: magnitudes", "gaussian", share=share),)
+
+    def run(self, meter: Meter, X: Table) -> Scaling:
+        """Spend the release. Counts are whole numbers, so their sums are exact."""
+        name, widest = f"{self.name}: magnitudes", magnitudes.WIDEST
+        counts = np.empty(4 * widest + 3, dtype=np.int64)
+        pooled_magnitudes(X, -widest, widest, counts)
+        sensitivity = Sensitivity(float(self.d), math.sqrt(2.0) * self.d)
+        noise = meter.multiplier(name) * sensitivity.under(meter.adjacency)
+        noisy = GaussianVector(sensitivity, bound=float(self.n) * self.d).release(meter, name, counts)
+        scale = magnitudes.pooled_scale(noisy, magnitudes.surviving(noisy, noise, 1))
+        lost = self.d if scale is None else 0
+        return Scaling(np.zeros(self.d), np.full(self.d, scale or 1.0), magnitudes.LIMIT, lost, pooled=True)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ def kernel(function: _Function) -> _Function:
     function of that row alone, to the last bit. Division by zero gives infinity or NaN, as in NumPy: a kernel
     does not raise in the middle of a fit.
     """
-    return cast(_Function, numba.njit(cache=True, error_model="numpy")(function))
+    # Said, not left out: numba compiles what says nothing of fastmath with that of its caller.
+    return cast(_Function, numba.njit(cache=True, error_model="numpy", fastmath=False)(function))
 
 
 class Elementwise:

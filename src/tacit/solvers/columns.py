@@ -35,7 +35,8 @@ class Columns:
         self._parts: tuple[Any, ...]
         if issparse(rows.Z):
             table: Any = csc_array(cast(Any, rows.Z))
-            self._parts = table.data.astype(np.float64), table.indices.astype(np.int64), table.indptr.astype(np.int64)
+            places = (part.astype(np.int64, copy=False) for part in (table.indices, table.indptr))
+            self._parts = table.data.astype(np.float64, copy=False), *places
             self._kind = "sparse"
         else:
             self._parts = (np.asfortranarray(rows.Z).T,)
@@ -50,24 +51,24 @@ class Columns:
         """The longest chain of additions in a sum over a column."""
         return self._task.n if self._kind == "sparse" else sum_depth(self._task.n)
 
-    def limits(self, clip: float, metric: Floats, norm: float = 2.0) -> Floats:
-        """What to clip each row's derivative to, so that its gradient over `metric` has at most norm `clip`.
+    def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Floats:
+        """What to clip each row's derivative to: for the weights of features, and for the intercept.
 
-        The norm is the Euclidean one, or the largest entry. Where a row's norm overflows, the row is silenced.
+        The first so that the row's gradient in the features, over `metric`, has at most norm `clip`: the Euclidean one,
+        or the largest entry. The second as given. Where a row's norm overflows, the row is silenced.
         """
-        out = np.empty(self._task.n)
-        weights = 1.0 / metric
-        if not self._task.fit_intercept:
-            weights = np.append(weights[:-1], 0.0)
+        norms = np.empty(self._task.n)
+        weights = np.append(1.0 / metric[: self._task.d], 0.0)
         if norm == 2.0:
-            self._run("square_norms", weights, out)
-            np.sqrt(out, out=out)
+            self._run("square_norms", weights, norms)
+            np.sqrt(norms, out=norms)
         else:
-            self._run("largest", weights, out)
-        if math.isinf(clip):
-            return np.where(np.isfinite(out), _NO_LIMIT, 0.0)
-        np.maximum(out, clip / _NO_LIMIT, out=out)
-        return np.where(np.isfinite(out), clip * SHRINK / out, 0.0)
+            self._run("largest", weights, norms)
+        out = np.empty((2, self._task.n))
+        out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, clip / _NO_LIMIT)
+        out[1] = intercept
+        out[:, ~np.isfinite(norms)] = 0.0
+        return out
 
     def squares(self, largest: float, total: float) -> Floats:
         """The sum of z_j^2 over rows, each at most `largest`, rows scaled so that theirs add up to at most `total`."""
@@ -80,8 +81,10 @@ class Columns:
     def derivatives(self, limits: Floats) -> Floats:
         """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
         slopes, out = np.empty(self._task.n), np.empty(self._task.d + 1)
-        kernels.slopes(self.margins, self._targets, limits, self._code, slopes)
+        kernels.slopes(self.margins, self._targets, limits[0], self._code, slopes)
         self._run("products", slopes, out)
+        kernels.slopes(self.margins, self._targets, limits[1], self._code, slopes)
+        out[-1] = kernels.block_sum(slopes)
         return out
 
     def move_to(self, w: Floats) -> None:

@@ -11,10 +11,10 @@ Unit: one row. Neighbours: add-remove or replace-one. Released: the mean squares
 the derivatives in all d' weights one after the other; all Gaussian, so the plan is exactly mu-GDP.
 
 - Row accounting (`clipping="row"`). The derivative l' of row i in its margin is clipped to C / |z_i / s|, with released
-  or declared units s_j = sqrt(M_j), and the noise on the derivative in w_j has standard deviation z C s_j. Over a pass
-  that visits every coordinate once, the changes that the row can make, in units of s, are at most
-  C |z_ij / s_j| / |z_i / s|, on any history: their squares add up to C^2. So a pass costs what one release of a vector
-  with sensitivity C costs, 2 C for replace-one: no sqrt(d). The intercept is a coordinate like others, with entry 1.
+  or declared units s_j = sqrt(M_j). Over a pass that visits every coordinate once, the changes that the row can make,
+  in units of s, are at most C |z_ij / s_j| / |z_i / s|, on any history: their squares add up to C^2. For the intercept
+  l' is clipped to a number of its own, L, and its unit is L / (0.35 C), so that it adds (0.35 C)^2. So a pass costs
+  what one release of a vector with sensitivity 1.06 C costs, twice that for replace-one: no sqrt(d).
 - Coordinate accounting (`clipping="coordinate"`, the paper's). What a row adds to the derivative in w_j is clipped to
   C_j = sqrt(M_j / sum M) C and noised with z C_j. In units of C_j every update has sensitivity 1, so d' updates in any
   order have sensitivity sqrt(d'), and 2 sqrt(d') for replace-one.
@@ -24,9 +24,10 @@ Assumptions: rows are bounded by the driver; the scales it used were released in
 drawn without looking at the data, and need not be secret.
 
 Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); 6 nu^-0.35 passes; C = kappa sqrt(d') with
-kappa = 0.16 nu^-0.42, and for nu above 1 at most 0.25 nu^-1.5, so that where nothing can be learned the weights stay
-near zero; whole steps; the mean of the iterates after the second half of the passes. Below nu = 0.001 passes and clip
-grow further, so that without noise the problem is solved.
+kappa = 0.13 nu^-0.45, but at most 0.08 / nu and 0.8 / nu^2, so that where nothing can be learned the weights stay near
+zero; for the intercept the derivative is clipped to 3 (1 for the logistic loss) but at most n mu / 100; whole steps;
+the mean of the iterates after the second half of the passes. Below nu = 0.001 passes and clips grow further, so that
+without noise the problem is solved.
 """
 
 import math
@@ -37,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.kernels import coordinate as kernels
+from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
@@ -49,6 +51,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MOST_PASSES = 2_000
+_INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
+_INTERCEPT_LIMIT: dict[LossName, float] = {"squared": LIMIT, "logistic": 1.0, "squared hinge": LIMIT}
+"""What a row's derivative is clipped to for the intercept: wide, as targets that lean to one side would bias it."""
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
 
@@ -58,6 +63,7 @@ class Settings:
 
     passes: int
     clip: float
+    intercept_limit: float  # what a row's derivative is clipped to for the intercept
     step: float
     loops: int  # of the paper's periodic averaging; 0 for none
     tail: int  # the last passes, whose iterates are averaged; 1 is the last iterate
@@ -72,7 +78,7 @@ class Settings:
                 " pass; use order='permuted' or 'cyclic', or clipping='coordinate'"
             )
         nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
-        kappa = min(0.16 * nu**-0.42, 0.25 * nu**-1.5)
+        usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
         wanted = options.n_passes or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)
         passes = max(1, round(wanted))
         averaging = options.averaging or "tail"
@@ -83,7 +89,8 @@ class Settings:
             loops = averaging
         return cls(
             passes,
-            clip=options.clip or kappa * math.sqrt(task.width) * min(growth, _NO_CLIP),
+            clip=options.clip or usual * min(growth, _NO_CLIP),
+            intercept_limit=min(_INTERCEPT_LIMIT[task.loss], task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
             step=options.step or 1.0,
             loops=min(loops, passes),
             tail=passes - passes // 2 if averaging == "tail" else 1,
@@ -140,11 +147,11 @@ class CoordinateSolver:
             clipping.mechanism.release(meter, "passes", len(order), walk)
             if average.add(done, start, order, walk.changes, w):
                 columns.move_to(w)
-        noise = steps * clipping.units * clipping.mechanism.deviation(meter, "passes") / task.n
-        noise *= settings.amplification(task.loss)
+        noise = clipping.mechanism.deviation(meter, "passes") / task.n
+        spread = steps * clipping.units * noise * settings.amplification(task.loss)
         if not task.fit_intercept:
-            noise[-1] = 0.0
-        return Solution(average.value[None, :], noise[None, :])
+            spread[-1] = 0.0
+        return Solution(average.value[None, :], spread[None, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +167,17 @@ class _Clipping:
     def of(cls, task: Task, settings: Settings, columns: Columns, bounds: Floats) -> "_Clipping":
         clip, root = settings.clip, math.sqrt(task.width)
         if task.options.clipping == "row":
-            units = np.sqrt(bounds)
-            size = clip + root * float_sum_slack(task.n, clip, columns.depth)
+            most = settings.intercept_limit
+            units = np.append(np.sqrt(bounds[: task.d]), most / (_INTERCEPT_PART * clip))
+            norm = clip * math.hypot(1.0, _INTERCEPT_PART * task.fit_intercept)
+            size = norm + root * float_sum_slack(task.n, clip, columns.depth)
             mechanism = GaussianSequence(Sensitivity.vector(size), bound=task.n * clip)
-            return cls(units, np.full(task.d + 1, math.inf), columns.limits(clip, units), mechanism)
+            limits = columns.limits(clip, units, most * SHRINK)
+            return cls(units, np.full(task.d + 1, math.inf), limits, mechanism)
         units = np.sqrt(bounds / float(bounds[: task.width].sum())) * clip
         size = root * (1.0 + float_sum_slack(task.n, 1.0, columns.depth))
         mechanism = GaussianSequence(Sensitivity.vector(size), bound=float(task.n))
-        return cls(units, units * SHRINK, columns.limits(math.inf, units), mechanism)
+        return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 
 def _order(task: Task, choice: np.random.Generator) -> Integers:

@@ -14,7 +14,7 @@ every coordinate j, with released or declared units s_j.
 - The score of coordinate j is n |prox(w_j - t_j g_j) - w_j| / (t_j s_j), g_j the mean derivative and t_j the length of
   a step. A proximal map brings no two points further apart, so a row changes the score by at most what it changes
   n g_j / s_j, which is C, in either direction: the largest and smallest change differ by at most 2 C, 4 C for
-  replace-one.
+  replace-one. The rounding of that difference grows with |w_j|, which is public, and is added to C.
 - Selections are zCDP and derivatives Gaussian: the Renyi accountant composes them.
 - Mean squares and sums as in `tacit.solvers.coordinate`. There is no row accounting here: which coordinates are seen is
   not fixed beforehand.
@@ -41,7 +41,7 @@ from tacit.problems.compiled import Elementwise
 from tacit.problems.scalar import separable_prox
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns
-from tacit.solvers.passes import CURVATURE
+from tacit.solvers.passes import CURVATURE, SHRINK
 from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
 Floats = NDArray[np.float64]
@@ -101,9 +101,8 @@ class GreedySolver:
         columns = Columns(task, rows)
         bounds = smoothness.constants(task, columns, meter)
         units = np.sqrt(bounds)
-        limits = columns.limits(clip, units, norm=math.inf)
+        limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
-        selection = Selection(Sensitivity(2.0 * size, 4.0 * size))
         derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
         steps = settings.step / (CURVATURE[task.loss] * bounds)
         l1, l2, low, high = strengths.of_weights(task.d)
@@ -113,6 +112,8 @@ class GreedySolver:
             sums = columns.derivatives(limits)
             moved = _prox(w - steps * sums / n, steps, l1, l2, low, high)
             scores = n * np.abs(moved - w) / (steps * units)
+            change = size + _rounding(w / (steps * units), n, clip)
+            selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
             j = selection.release(meter, "selections", scores[: task.width])
             released = float(derivative.release(meter, "derivatives", sums[j] / units[j])) * units[j]
             at = float(_prox(w[j] - steps[j] * released / n, steps[j], l1[j], l2[j], low[j], high[j]))
@@ -120,3 +121,9 @@ class GreedySolver:
             w[j] = at
         noise = steps * units * meter.multiplier("derivatives") * derivative.sensitivity.under(meter.adjacency) / n
         return Solution(w[None, :], np.where(w != 0.0, noise, 0.0)[None, :])
+
+
+def _rounding(places: Floats, n: int, clip: float) -> float:
+    """How much more a row can change a score in float64: a score is a difference of weights, which are public."""
+    farthest = float(np.abs(places).max())
+    return 2.0**-48 * n * ((farthest if farthest < 1e200 else 1e200) + clip)

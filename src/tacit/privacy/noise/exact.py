@@ -125,6 +125,18 @@ def bernoulli(read: Read, numerator: int, denominator: int) -> bool:
             return False
 
 
+def is_below_power(read: Read, word: int, base: tuple[int, int], power: int) -> bool:
+    """Whether a uniform number that begins with these 64 bits lies below (a / 2^e)^power, for base = (a, e)."""
+    numerator, shift = base[0] ** power, base[1] * power
+    u = LazyUniform(read, 64, word)
+    while True:
+        if (u.value + 1) << shift <= numerator << u.bits:
+            return True
+        if u.value << shift >= numerator << u.bits:
+            return False
+        u.refine()
+
+
 def bernoulli_exp(read: Read, numerator: int, denominator: int) -> bool:
     """True with probability exp(-numerator / denominator), for a fraction of at least 0."""
     if numerator < 0 or denominator <= 0:

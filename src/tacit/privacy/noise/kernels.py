@@ -21,8 +21,8 @@ DONE, SHORT, OPEN = 0, 1, 2  # how a kernel came to stop
 _ACCEPT, _REJECT, _SHORT, _OPEN = 0, 1, 2, 3  # how a decision inside a draw came out
 
 _0, _1, _2, _3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
-_9, _10, _11, _17, _24, _29, _31, _32, _35, _40, _53 = (
-    np.uint64(k) for k in (9, 10, 11, 17, 24, 29, 31, 32, 35, 40, 53)
+_9, _10, _11, _17, _24, _29, _31, _32, _35, _40, _53, _54 = (
+    np.uint64(k) for k in (9, 10, 11, 17, 24, 29, 31, 32, 35, 40, 53, 54)
 )
 _MASK9 = np.uint64(2**9 - 1)
 _MASK32 = np.uint64(2**32 - 1)
@@ -308,3 +308,42 @@ def pick_candidates(
         else:
             return done, at, SHORT if decision == _SHORT else OPEN
     return done, at, DONE
+
+
+@kernel
+def coin_flips(
+    words: Words,
+    at: int,
+    tails: Words,
+    guide: NDArray[np.int64],
+    flips: int,
+    flip: int,
+    out: NDArray[np.int64],
+    done: int,
+) -> tuple[int, int, int, int]:
+    """Write the places of heads among `flips` coins, from place `flip` on, into out[done:], while there is room.
+
+    A word tells how many tails come before the next head: at least k if it lies below tails[k] = floor(2^64 (1-q)^k).
+    Where it lies below the last of them, there are so many tails, and the coin has no memory. guide[b] is a k that
+    every word with leading bits b lies below tails[k] of. Returns how far it came, the next place and word, and why it
+    stopped; on `OPEN` the word at its place equals a threshold.
+    """
+    last = len(tails) - 1
+    while flip < flips:
+        if done == len(out):
+            return done, flip, at, DONE
+        if at >= len(words):
+            return done, flip, at, SHORT
+        word = words[at]
+        k = guide[word >> _54]
+        while k < last and word < tails[k + 1]:
+            k += 1
+        if k < last and word == tails[k + 1]:
+            return done, flip, at, OPEN
+        at += 1
+        flip += k
+        if k < last and flip < flips:
+            out[done] = flip
+            done += 1
+            flip += 1
+    return done, flip, at, DONE
