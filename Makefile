@@ -47,7 +47,10 @@ test-all: lint types layers
 bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
 	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
+	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
 	$(BIN)/python benchmarks/judges.py
+	$(BIN)/python benchmarks/coordinate_rule.py
+	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
 	$(BIN)/python benchmarks/dense.py --data $(DATA)
 

@@ -5,7 +5,8 @@
 "table": relative errors to the non-private optimum at 2, 5, 10, 20 and 50 passes, tuned for each number of passes on
 the paper's grid, for free, as the paper does; then ten fresh seeds at the best setting (Table 2). "untuned": the
 library's own rules. "traces": errors and seconds along the run with the best number of passes (Figures 1 to 3).
-"timing": the time of a pass (Table 3); let the machine be quiet for these two.
+"timing": the time of a pass (Table 3). Let the machine be quiet for these two, and leave OMP_NUM_THREADS alone: timing
+takes one BLAS thread and then all, everything else takes one.
 
 Results are kept as JSON lines in the folder `--out`, and the page and plots there are drawn from them. `--resume` runs
 what is not there yet; without it what is asked for is run again.

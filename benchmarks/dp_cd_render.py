@@ -49,7 +49,9 @@ private fit can do. The grid is the paper's: 10 steps (DP-CD and greedy: 0.01 to
 largest curvature, and one step beyond) and 100 clips from 1e-3 to 1e6, searched from coarse to fine: one run of every
 step with every {apart}th clip, {runs} runs of the best {kept}, then of all clips next to the best {refined}. The paper
 prints the mean of the five runs that chose. Ours are mean ± standard deviation of {seeds} fresh seeds at the chosen
-setting, which is the stricter measure; the means of the runs that chose are at the end of this page.
+setting, which is the stricter measure; the means of the runs that chose are at the end of this page. The standard error
+of such a mean is a third of the spread shown, so cells "not reached" by less than that are undecided, and so are those
+reached by less.
 """
 
 SUMMARY = """\

@@ -84,6 +84,28 @@ def selection(picks: int) -> list[tuple[str, str, str]]:
     ]
 
 
+def sampling() -> list[tuple[str, str, str]]:
+    """Poisson samples against a word for every row, compared with floor(2^64 q)."""
+    source, table = NoiseSource(), []
+    for q in (0.001, 0.01, 0.1):
+        threshold = np.uint64(int(q * 2.0**64))
+        ours, words = alternating(
+            15,
+            lambda q=q: samplers.poisson_sample(source, DRAWS, q),
+            lambda threshold=threshold: np.flatnonzero(source.words(DRAWS) < threshold),
+        )
+        what = f"Poisson sample of 2^20 rows, q = {q:g}"
+        each = 1e9 / (q * DRAWS)
+        table.append(
+            (
+                what,
+                f"{ours * each:.0f} ns a participant",
+                f"{words / ours:.0f}x of a word for every row ({words * each:.0f} ns)",
+            )
+        )
+    return table
+
+
 def imports() -> list[tuple[str, str, str]]:
     """Import times in fresh processes."""
 
@@ -119,7 +141,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     parser.add_argument("--picks", type=int, default=20_000, help="selections to time (default: %(default)s)")
     arguments = parser.parse_args()
-    rows = [*bulk_noise(), *selection(arguments.picks), *imports(), *calibration()]
+    rows = [*bulk_noise(), *selection(arguments.picks), *sampling(), *imports(), *calibration()]
     lines = [
         "# The noise layer",
         "",

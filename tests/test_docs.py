@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
-from sklearn import linear_model
+from sklearn import linear_model, svm
 
 import tacit
 
@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n?```output\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text())]
 MIGRATION = (ROOT / "docs" / "scikit-learn.md").read_text()
-NAMES = ("LogisticRegression", "LinearRegression", "Ridge", "Lasso", "ElasticNet")
+NAMES = ("LogisticRegression", "LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet")
 PARTS = ("Parameters", "Attributes", "Methods")
 
 named = pytest.mark.parametrize("name", NAMES)
@@ -52,6 +52,10 @@ def test_examples_run(page, tmp_path, monkeypatch):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def counterpart(name):
+    return getattr(svm if name == "LinearSVC" else linear_model, name)
 
 
 def rows(section, part):
@@ -88,22 +92,22 @@ def has(name, part):
 @of_1_9
 @named
 def test_every_parameter_of_the_counterpart_is_listed(name):
-    assert set(rows(name, "Parameters")) == set(inspect.signature(getattr(linear_model, name)).parameters)
+    assert set(rows(name, "Parameters")) == set(inspect.signature(counterpart(name)).parameters)
 
 
 @of_1_9
 @named
 def test_every_method_of_the_counterpart_is_listed(name):
-    assert set(rows(name, "Methods")) == public_methods(getattr(linear_model, name))
+    assert set(rows(name, "Methods")) == public_methods(counterpart(name))
 
 
 @of_1_9
 @named
 def test_every_attribute_of_the_counterpart_is_listed(name):
-    text = inspect.getdoc(getattr(linear_model, name))
+    text = inspect.getdoc(counterpart(name))
     text = text[text.index("Attributes\n-") : text.index("See Also\n-")]
     assert set(rows(name, "Attributes")) == set(re.findall(r"^(\w+_) :", text, re.MULTILINE))
-    attributes = vars(fitted(getattr(linear_model, name)()))
+    attributes = vars(fitted(counterpart(name)()))
     assert {key for key in attributes if re.fullmatch(r"[a-z]\w*_", key)} <= set(rows(name, "Attributes"))
 
 

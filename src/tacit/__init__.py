@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import datasets, estimators, metrics, preprocessing, privacy, problems
-    from tacit.estimators import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+    from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
@@ -18,6 +18,7 @@ _HOMES = {
     "ElasticNet": "estimators",
     "Lasso": "estimators",
     "LinearRegression": "estimators",
+    "LinearSVC": "estimators",
     "LogisticRegression": "estimators",
     "PrivateScaler": "preprocessing",
     "Ridge": "estimators",
@@ -28,6 +29,7 @@ __all__ = [
     "ElasticNet",
     "Lasso",
     "LinearRegression",
+    "LinearSVC",
     "LogisticRegression",
     "PrivateScaler",
     "Ridge",

@@ -77,11 +77,12 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add("--task", choices=("classification", "regression"), help="default: by what is declared, else by kind of target")
     add(
         "--model",
-        choices=("logistic", "linear", "ridge", "lasso", "elastic-net"),
+        choices=("logistic", "linear-svc", "linear", "ridge", "lasso", "elastic-net"),
         help="default: logistic or linear, by the task",
     )
     add("--solver", default="auto", help="default: %(default)s")
-    add("--C", type=float, help="inverse strength of the penalty (logistic)")
+    add("--C", type=float, help="inverse strength of the penalty (logistic, linear-svc)")
+    add("--loss", choices=("squared_hinge", "hinge"), help="what is minimised (linear-svc)")
     add("--alpha", type=float, help="strength of the penalty (ridge, lasso, elastic-net)")
     add("--l1-ratio", type=float, help="the part of the l1 penalty (elastic-net)")
     add("--no-intercept", action="store_true", help="no intercept and no centring")

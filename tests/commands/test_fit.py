@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from tacit.commands import fit, tables
 from tacit.commands.schema import Column
-from tacit.estimators import logistic
+from tacit.estimators import classification
 from tacit.privacy import Guarantee
 
 from .support import CLASSES, declared, people, tacit
 
 INCOME = ("fit", "people.csv", "--target", "income", "--epsilon", "2", "--out", "m.joblib", "--drop", "wage")
 WAGE = ("fit", "people.csv", "--target", "wage", "--epsilon", "2", "--out", "m.joblib", "--drop", "income")
+KIND = ("--categories", "kind=clerk,farmer,nurse")
 ALL_DECLARED = declared("--classes", "<=50K,>50K")
 quiet = pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
 
@@ -50,6 +51,8 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
         ((*WAGE, "--model", "ridge", "--alpha", "2"), Ridge, {"alpha": 2.0}),
         ((*WAGE, "--model", "lasso", "--alpha", "20"), Lasso, {"alpha": 20.0}),
         ((*WAGE, "--model", "elastic-net", "--l1-ratio", "0.9"), ElasticNet, {"alpha": 1.0, "l1_ratio": 0.9}),
+        ((*INCOME, "--model", "linear-svc", "--C", "0.5"), LinearSVC, {"C": 0.5, "loss": "squared_hinge"}),
+        ((*INCOME, "--model", "linear-svc", "--loss", "hinge"), LinearSVC, {"C": 1.0, "loss": "hinge"}),
         ((*INCOME, "--C", "0.5", "--no-intercept"), LogisticRegression, {"C": 0.5, "fit_intercept": False}),
         ((*INCOME, "--row-norm", "100", "--solver", "gradient"), LogisticRegression, {"row_norm": 100.0}),
         ((*INCOME, "--adjacency", "replace-one", "--delta", "1e-4"), LogisticRegression, {"delta": 1e-4}),
@@ -61,8 +64,7 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
 @quiet
 @pytest.mark.usefixtures("folder")
 def test_words_become_parameters(capsys, words, kind, parameters):
-    words = [*words, *(["--categories", "kind=clerk,farmer,nurse"])]
-    code, _, err = tacit(capsys, *words)
+    code, _, err = tacit(capsys, *words, *KIND)
     assert code == 0, err
     model = joblib.load("m.joblib")[-1]
     assert type(model) is kind
@@ -163,7 +165,7 @@ def test_warnings_of_tacit_are_shown_and_those_of_others_are_not(capsys, monkeyp
         warnings.warn_explicit("SECRET", UserWarning, "sklearn/somewhere.py", 1)
         assert len(y) == 400
 
-    monkeypatch.setattr(logistic, "check_classification_targets", loud)
+    monkeypatch.setattr(classification, "check_classification_targets", loud)
     code, _, err = tacit(capsys, *INCOME, *declared(), "--seed", "1", "--delta", "0.01")
     assert code == 0
     assert "tacit fit: warning: random_state is set" in err
@@ -190,7 +192,16 @@ REFUSED = {
     "delta": ((*INCOME, *ALL_DECLARED, "--delta", "2"), "delta must lie strictly between 0 and 1, got 2.0"),
     "solver": ((*INCOME, *ALL_DECLARED, "--solver", "magic"), "solver must be one of 'auto', 'coordinate'"),
     "row norm": ((*INCOME, *ALL_DECLARED, "--row-norm", "-1"), "row_norm must be above 0"),
-    "C": ((*WAGE, *declared("--C", "1")), "--C belongs to --model logistic, and the model is linear"),
+    "C": ((*WAGE, *declared("--C", "1")), "--C belongs to --model logistic or linear-svc, and the model is linear"),
+    "loss": (
+        (*INCOME, *declared("--loss", "hinge")),
+        "--loss belongs to --model linear-svc, and the model is logistic",
+    ),
+    "other loss": ((*INCOME, *declared("--model", "linear-svc", "--loss", "log")), "invalid choice: 'log'"),
+    "three classes": (
+        (*WAGE, "--target", "grade", "--classes", "1,2,3", *KIND, "--model", "linear-svc", "--solver", "sgd"),
+        "does not serve the squared hinge loss of more than two classes; these do: dual",
+    ),
     "alpha": ((*WAGE, *declared("--alpha", "1")), "--alpha belongs to --model ridge or lasso or elastic-net"),
     "l1 ratio": (
         (*WAGE, *declared("--model", "lasso", "--l1-ratio", "1")),

@@ -13,21 +13,24 @@ from .support import CLASSES, declared, people, tacit
 
 @pytest.fixture
 def fitted(folder, capsys):  # noqa: ARG001
-    """A classifier and a regression of the same people; new people to predict."""
+    """Two classifiers and a regression of the same people; new people to predict."""
     words = ("fit", "people.csv", "--epsilon", "2", *declared())
     assert tacit(capsys, *words, "--target", "income", "--drop", "wage", "--out", "c.joblib")[0] == 0
+    svc = ("--model", "linear-svc", "--target", "income", "--drop", "wage", "--out", "s.joblib")
+    assert tacit(capsys, *words, *svc)[0] == 0
     assert tacit(capsys, *words, "--target", "wage", "--drop", "income", "--out", "r.joblib")[0] == 0
     new = people(50, seed=1)
     new.drop(columns=["income", "wage"]).to_csv("new.csv", index=False)
     return new
 
 
-def test_one_line_for_each_row(fitted, capsys):
-    code, out, err = tacit(capsys, "predict", "c.joblib", "new.csv")
+@pytest.mark.parametrize("model", ["c.joblib", "s.joblib"])
+def test_one_line_for_each_row(fitted, capsys, model):
+    code, out, err = tacit(capsys, "predict", model, "new.csv")
     assert (code, err) == (0, "")
     frame = pd.read_csv(io.StringIO(out))
     assert list(frame) == ["prediction"]
-    assert frame["prediction"].tolist() == joblib.load("c.joblib").predict(fitted).tolist()
+    assert frame["prediction"].tolist() == joblib.load(model).predict(fitted).tolist()
     assert set(frame["prediction"]) == set(CLASSES)
 
 
@@ -56,7 +59,8 @@ def test_what_is_wrong_is_one_line(fitted, folder, capsys):
         (("none.joblib", "new.csv"), "No such file"),
         (("text.joblib", "new.csv"), "text.joblib cannot be loaded as a model"),
         (("other.joblib", "new.csv"), "not a model that `tacit fit` wrote"),
-        (("r.joblib", "new.csv", "--proba"), "--proba needs a classifier"),
+        (("r.joblib", "new.csv", "--proba"), "--proba needs a classifier with probabilities"),
+        (("s.joblib", "new.csv", "--proba"), "--proba needs a classifier with probabilities"),
         (("c.joblib", "less.csv"), "lacks columns of the model: 'age'"),
         (("c.joblib", "missing.csv"), "missing values in 'age'"),
         (("c.joblib", "empty.csv"), "the table has no rows"),

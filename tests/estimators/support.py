@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn import linear_model
+from sklearn import linear_model, svm
 
 import tacit
 from tacit.privacy import Meter
@@ -25,6 +25,10 @@ class Kind:
     def __str__(self):
         return self.make.__name__
 
+    @property
+    def has_probabilities(self):
+        return hasattr(self.make, "predict_proba")
+
     def problem(self, n=600, d=4, seed=0, classes=2):
         """Columns in different units, and a target that follows them."""
         rng = np.random.default_rng(seed)
@@ -37,11 +41,12 @@ class Kind:
 
 
 LOGISTIC = Kind(tacit.LogisticRegression, linear_model.LogisticRegression, True)
+SVC = Kind(tacit.LinearSVC, svm.LinearSVC, True, "sgd")
 LINEAR = Kind(tacit.LinearRegression, linear_model.LinearRegression, False)
 RIDGE = Kind(tacit.Ridge, linear_model.Ridge, False)
 LASSO = Kind(tacit.Lasso, linear_model.Lasso, False, "coordinate", {"alpha": 0.01})
 ELASTIC_NET = Kind(tacit.ElasticNet, linear_model.ElasticNet, False, "coordinate", {"alpha": 0.01})
-KINDS = (LOGISTIC, LINEAR, RIDGE, LASSO, ELASTIC_NET)
+KINDS = (LOGISTIC, SVC, LINEAR, RIDGE, LASSO, ELASTIC_NET)
 CLASSIFIERS = tuple(kind for kind in KINDS if kind.classifies)
 REGRESSORS = tuple(kind for kind in KINDS if not kind.classifies)
 

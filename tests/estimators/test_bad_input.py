@@ -11,7 +11,19 @@ from scipy import sparse
 
 from tacit.solvers import SOLVERS
 
-from .support import ELASTIC_NET, LASSO, LOGISTIC, REGRESSORS, RIDGE, classifiers, every, quiet, regressors
+from .support import (
+    CLASSIFIERS,
+    ELASTIC_NET,
+    LASSO,
+    LOGISTIC,
+    REGRESSORS,
+    RIDGE,
+    SVC,
+    classifiers,
+    every,
+    quiet,
+    regressors,
+)
 
 pytestmark = quiet
 SENTINEL = 987654.321
@@ -135,7 +147,8 @@ REFUSED_PARAMETERS = [
     *[{"smoothness": v} for v in ([1, 1, 1, math.nan], [1, 1, 1, math.inf], [[1.0] * 4], ["1"] * 4, [True] * 4)],
 ]
 OWN_PARAMETERS = [
-    *[(LOGISTIC, {"C": v}) for v in (0.0, -1.0, math.nan, "1", None, 1e-320)],
+    *[(kind, {"C": v}) for kind in CLASSIFIERS for v in (0.0, -1.0, math.nan, "1", None, 1e-320)],
+    *[(SVC, {"loss": v}) for v in ("squared hinge", "logistic", "", None, 1, ["hinge"])],
     *[
         (kind, {"alpha": v})
         for kind in (RIDGE, LASSO, ELASTIC_NET)
@@ -194,6 +207,40 @@ def test_bounds_on_the_coefficients_of_many_classes_are_refused(solver, releases
     X, y = LOGISTIC.problem(60, classes=3)
     with pytest.raises(ValueError, match=r"bounds on coefficients|multinomial loss"):
         LOGISTIC.make(coef_bounds=(0, None), solver=solver).fit(X, y)
+    assert releases == []
+
+
+@pytest.mark.parametrize("solver", ["coordinate", "objective"])
+def test_solvers_for_two_classes_refuse_more_and_name_those_that_can(solver, releases):
+    message = f"solver='{solver}' does not serve the multinomial loss of more than two classes; these do: gradient, sgd"
+    with pytest.raises(ValueError, match=message):
+        LOGISTIC.make(solver=solver).fit(*LOGISTIC.problem(60, classes=3))
+    assert releases == []
+
+
+HINGES = {"squared_hinge": "squared hinge", "hinge": "hinge"}
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("loss", HINGES)
+def test_a_support_vector_machine_of_three_classes_is_fitted_or_refused(loss, solver, releases):
+    X, y = SVC.problem(60, classes=3)
+    model = SVC.make(loss=loss, solver=solver)
+    if HINGES[loss] in SOLVERS[solver].multiclass:
+        assert model.fit(X, y).coef_.shape == (3, 4)
+        assert np.all(np.isfinite(model.decision_function(X)))
+        return
+    message = rf"does not serve the {HINGES[loss]} loss of more than two classes; these do: dual$"
+    for declared, labels in ((None, y), ([0, 1, 2], np.minimum(y, 1))):
+        with pytest.raises(ValueError, match=message):
+            model.set_params(classes=declared).fit(X, labels)
+    assert releases == []
+
+
+@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if "hinge" not in solver.losses])
+def test_solvers_that_cannot_serve_the_hinge_refuse_it_and_name_those_that_can(solver, releases):
+    with pytest.raises(ValueError, match=r"does not serve the hinge loss; these do: .*\bsgd\b"):
+        SVC.make(loss="hinge", solver=solver).fit(*SVC.problem(60))
     assert releases == []
 
 
@@ -315,5 +362,6 @@ def test_extreme_penalties_give_a_finite_model(kind):
         for given, norm in ((X, None), (sparse.csr_array(X), 1e-100), (sparse.csr_array(X), 1e100)):
             model = kind.make(C=C, row_norm=norm).fit(given, y)
             assert np.all(np.isfinite(model.coef_))
-            if C == 1e-100:
+            assert np.all(np.isfinite(model.decision_function(given)))
+            if kind.has_probabilities:
                 assert np.all(np.abs(model.predict_proba(given) - 0.5) <= 0.5)

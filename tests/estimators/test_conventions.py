@@ -35,11 +35,14 @@ COMMON = {
     "step": None,
     "averaging": None,
     "smoothness": "private",
+    "variant": "secret",
+    "inner": "exact",
     "random_state": None,
     "verbose": 0,
 }
 OWN = {
     "LogisticRegression": {"C": 1.0, "classes": None},
+    "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None},
     "LinearRegression": {"y_bounds": None},
     "Ridge": {"alpha": 1.0, "y_bounds": None},
     "Lasso": {"alpha": 1.0, "y_bounds": None},

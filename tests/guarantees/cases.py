@@ -30,7 +30,7 @@ class Case:
     """A solver with what it is asked to serve; `wide` takes the form for many columns.
 
     A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`); one
-    with options of its own for those of a `variant`.
+    with options of its own for those of a `variant`. `classes` asks for one class against the rest.
     """
 
     solver: Any
@@ -41,15 +41,16 @@ class Case:
     wide: bool = False
     whole: bool = False
     variant: str = ""
+    classes: bool = False
 
     def __str__(self):
         words = (self.solver.name, self.loss, self.adjacency, "sparse" if self.sparse else "dense")
-        flags = [name for name in ("declared", "wide", "whole") if getattr(self, name)]
+        flags = [name for name in ("declared", "wide", "whole", "classes") if getattr(self, name)]
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
     def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None, **asked):
         """`asked`: l1 and coef_bounds."""
-        outputs = CLASSES if self.loss == "multinomial" else 1
+        outputs = CLASSES if self.is_multiclass else 1
         budget = Budget(epsilon, delta, self.adjacency)
         options = self.options(n) if options is None else options
         penalties = ("l2", *["l1"] * ("l1" in asked), *["bounds"] * ("coef_bounds" in asked))
@@ -58,13 +59,19 @@ class Case:
         return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0, **asked)
 
     def options(self, n):
+        if self.variant:
+            return Options(**(VARIANTS | DUAL_VARIANTS)[self.variant])
         if "batch_size" not in self.solver.options:
-            return Options(n_iter=5) if self.solver.name == "greedy" else Options(**VARIANTS.get(self.variant, {}))
+            return Options(n_iter=5) if self.solver.name == "greedy" else Options()
         return Options(batch_size=n, n_passes=20) if self.whole else Options(batch_size=n // 4, n_passes=5)
 
     @property
     def samples(self):
-        return "batch_size" in self.solver.options and not self.whole
+        return any(r.sampling < 1.0 for r in self.solver.plan(self.request().task, 1.0).releases)
+
+    @property
+    def is_multiclass(self):
+        return self.classes or self.loss == "multinomial"
 
     def releases(self, name):
         """Whether the solver plans a release of that name, or of that kind."""
@@ -95,14 +102,16 @@ class Case:
 
     def targets(self, margins):
         """Targets that follow the margins."""
-        if self.loss == "multinomial":
+        if self.is_multiclass:
             return np.digitize(margins, [-1.0, 1.0]).astype(np.float64)
         return 2.0 * margins + 1.0 if self.loss == "squared" else np.where(margins > 0, 1.0, -1.0)
 
     @property
     def far_targets(self):
         """Two targets as far apart as can be."""
-        return {"multinomial": (0.0, 2.0), "squared": (-1e6, 1e6)}.get(self.loss, (-1.0, 1.0))
+        if self.is_multiclass:
+            return 0.0, 2.0
+        return (-1e6, 1e6) if self.loss == "squared" else (-1.0, 1.0)
 
 
 # Every order, clipping and averaging of the coordinate solver, and constants that need no release; the rule's own are
@@ -113,6 +122,13 @@ VARIANTS = {
     "random, two loops": {"order": "random", "clipping": "coordinate", "averaging": 2, "n_passes": 5},
     "cyclic coordinate clipping, tail": {"order": "cyclic", "clipping": "coordinate", "averaging": "tail"},
     "declared smoothness, three loops": {"smoothness": (1.0, 0.7, 0.2), "averaging": 3, "n_passes": 7, "clip": 0.4},
+}
+# What the paper compares the dual solver with, and its inner step; steps that take all rows are in `test_dual`.
+DUAL_VARIANTS = {
+    "published": {"variant": "published", "batch_size": 6, "n_passes": 3},
+    "sequential": {"variant": "sequential", "batch_size": 5, "n_passes": 2},
+    "primal": {"variant": "primal", "batch_size": 2, "n_passes": 3},
+    "newton": {"inner": "newton", "batch_size": 6, "n_passes": 3},
 }
 BASIC = [
     Case(solver, loss, adjacency, whole=whole)
@@ -144,6 +160,20 @@ COORDINATE = [case for case in BASIC if case.solver.name == "coordinate"]
 TUNED = [  # losses, adjacencies and kinds of data take turns
     replace(COORDINATE[k % len(COORDINATE)], sparse=k % 2 == 1, declared=k % 4 > 1, variant=name)
     for k, name in enumerate(VARIANTS)
+]
+DUAL = [case for case in BASIC if case.solver.name == "dual" and not case.whole]
+TUNED += [
+    replace(case, sparse=k % 2 == 1, declared=j % 2 == 1, variant=name)
+    for j, name in enumerate(DUAL_VARIANTS)
+    for k, case in enumerate(DUAL)
+    if name != "newton" or case.loss == "logistic"
+]
+TUNED += [
+    replace(case, classes=True, sparse=case.loss == "hinge", declared=True, variant=name)
+    for case in DUAL
+    if case.loss in case.solver.multiclass
+    for name in ("", "published", "sequential")
+    if not name or case.loss == "hinge"
 ]
 GAUSSIAN = [case for case in BASIC if case.is_gaussian]
 WITH_MU = [case for case in BASIC if case.has_mu]

@@ -9,7 +9,8 @@ Sampled releases: two worlds see the same sample. The likelihood of a release is
 the row that differs, which is row 0 here, given everybody else's coins.
 
 Sequences: a walk computes its values one after the other. The other world's walk is asked for each value without noise,
-on a copy, and then given the noise that leads to the value of the history. Public choices of the run, such as an order
+on a copy, and then given the noise that leads to the value of the history; a walk that hands its values to the tape
+gets those of the history from there. Public choices of the run, such as an order
 of coordinates, are part of the history.
 
 Objective perturbation: what is released is the minimiser. The same history is the same minimiser, so the other world is
@@ -17,6 +18,7 @@ given the linear term that leads to it; how far apart the two searches stop is t
 """
 
 import copy
+import inspect
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -57,7 +59,7 @@ class Step:
     problem: Any = None  # of objective perturbation, with the weights found
     tape: Tape | None = None  # of a sequence
     prior: np.ndarray | float = 0.0  # public log-weights of a selection
-    generator: Any = None  # of public choices, handed out before this release: its state
+    choices: tuple[np.ndarray, ...] = ()  # that are public, made before this release
 
     @property
     def is_selection(self):
@@ -95,17 +97,14 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
     """
     steps: list[Step] = []
     samples: dict[str, np.ndarray] = {}
-    generators: list[Any] = []
+    choices: list[np.ndarray] = []  # public ones, since the last release
     asked: list[Any] = []  # name and multiplier of the selection being made
     pick, sample, draw = selection._pick, Meter.sample, ObjectivePerturbation.draw
-    minimiser, walked, public_generator = (
-        objective._Problem.minimiser,
-        GaussianSequence.release,
-        Meter.public_generator,
-    )
+    minimiser, walked = objective._Problem.minimiser, GaussianSequence.release
 
     def add(step):
-        steps.append(replace(step, generator=generators.pop() if generators else None))
+        steps.append(replace(step, choices=tuple(choices)))
+        choices.clear()
 
     def recorded(original):
         def release(self, meter, name, value):
@@ -144,12 +143,15 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         add(Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0]))
         return out
 
-    def recorded_generator(meter):
-        generator = public_generator(meter)
-        if history is not None:
-            generator.bit_generator.state = history[len(steps)].generator
-        generators.append(generator.bit_generator.state)
-        return generator
+    def recorded_choice(original):
+        def choose(meter, *sizes):
+            made = original(meter, *sizes)
+            if history is not None:
+                made = history[len(steps)].choices[len(choices)]
+            choices.append(made)
+            return made
+
+        return choose
 
     def named(original):
         def release(self, meter, name, *values):
@@ -197,7 +199,8 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         for kind in (GaussianVector, GaussianMatrix):
             stack.enter_context(patch.object(kind, "release", recorded(kind.release)))
         stack.enter_context(patch.object(GaussianSequence, "release", recorded_walk))
-        stack.enter_context(patch.object(Meter, "public_generator", recorded_generator))
+        for name in ("public_order", "public_draws"):
+            stack.enter_context(patch.object(Meter, name, recorded_choice(getattr(Meter, name))))
         for kind in (selection.Quantile, selection.Selection, selection.SignedVertex, selection.TopK):
             stack.enter_context(patch.object(kind, "release", named(kind.release)))
         stack.enter_context(patch.object(selection, "_pick", recorded_pick))
@@ -211,6 +214,8 @@ def walk_again(walk, tape, released):
     """Lead a walk through values that were released before; returns them, and its own before noise."""
     assert tape.step > 0.0
     exact = np.empty(len(released))
+    if inspect.isfunction(walk):
+        return walk(Replay(tape.noise, tape.step, tape.bound, released, exact)), exact
     none = Tape(np.zeros(1, dtype=np.int64), tape.step, tape.bound)
     for k, value in enumerate(released):
         exact[k] = twin(walk)(none)[0]
@@ -218,6 +223,19 @@ def walk_again(walk, tape, released):
         again = walk(Tape(np.array([noise]), tape.step, tape.bound))
         assert abs(again[0] - value) <= 1e-15 * abs(value)
     return np.copy(released), exact
+
+
+@dataclass(frozen=True, eq=False)
+class Replay(Tape):
+    """Hands out what was released before, and keeps what it is asked to release."""
+
+    released: np.ndarray
+    exact: np.ndarray
+
+    def release(self, values, start):
+        there = slice(start, start + len(values))
+        self.exact[there] = values
+        return np.copy(self.released[there])
 
 
 def twin(thing):

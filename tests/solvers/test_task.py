@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -93,7 +94,16 @@ def test_auto_is_gradient(loss, adjacency, d, sparse):
     [
         (task("hinge", 10, 2), "sgd"),
         (task("squared hinge", 10, 5000, sparse=True), "sgd"),
-        (task("squared", 10, 2, penalties=("l1",)), "sgd"),
+        (task("squared hinge", 10, 2, adjacency="replace-one"), "coordinate"),
+        (task("squared hinge", 10, 2, penalties=("l2", "bounds")), "coordinate"),
+        (replace(task("hinge", 10, 2), outputs=3), "dual"),
+        (task("squared", 10, 2, penalties=("l1",)), "coordinate"),
+        (task("squared", 1_000, 1_000, penalties=("l1",), epsilon=10.0), "greedy"),
+        (task("squared", 1_000, 1_000, penalties=("l2", "l1"), epsilon=10.0), "greedy"),
+        (task("squared", 1_000, 1_000, penalties=("l1",), epsilon=0.1), "coordinate"),
+        (task("squared", 1_000, 100, penalties=("l1",), epsilon=10.0), "coordinate"),
+        (task("squared", 1_000, 1_000, penalties=("l2", "bounds"), epsilon=10.0), "coordinate"),
+        (task("multinomial", 10, 2, penalties=("l1",)), "sgd"),
         (task("logistic", 10, solvers.WIDE, sparse=True), "gradient"),
         (task("logistic", 10, solvers.WIDE + 1, sparse=True), "objective"),
         (task("logistic", 10, solvers.WIDE + 1, sparse=True, adjacency="replace-one"), "objective"),
@@ -157,6 +167,21 @@ def test_a_task_is_served_or_refused_before_data_is_read_and_the_able_are_named(
         refused += 1
     assert served > 0
     assert refused > 0
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_more_than_two_classes_are_served_where_the_solver_says_so(name, loss):
+    solver = SOLVERS[name]
+    assert set(solver.multiclass) <= set(solver.losses)
+    problem = dataclasses.replace(task(loss, 10, 2), outputs=3)
+    if loss in solver.multiclass:
+        assert choose(name, problem) is solver
+        return
+    able = [other.name for other in SOLVERS.values() if loss in other.multiclass]
+    which = f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for"
+    with pytest.raises(ValueError, match=f"does not serve the {loss} loss of more than two classes; {which}$"):
+        choose(name, problem)
 
 
 def test_refusals_in_full(monkeypatch):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -18,18 +19,24 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 import tacit
 from tacit.commands import tables
 from tacit.commands.schema import Column, Schema, quoted, split
-from tacit.estimators import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
+from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from tacit.report.model import Remark, model_report
 
 MODELS = {
     "logistic": LogisticRegression,
+    "linear-svc": LinearSVC,
     "linear": LinearRegression,
     "ridge": Ridge,
     "lasso": Lasso,
     "elastic-net": ElasticNet,
 }
-TASKS = {name: "classification" if name == "logistic" else "regression" for name in MODELS}
-_OWNERS = {"C": ("logistic",), "alpha": ("ridge", "lasso", "elastic-net"), "l1_ratio": ("elastic-net",)}
+TASKS = {name: "classification" if is_classifier(model()) else "regression" for name, model in MODELS.items()}
+_OWNERS = {
+    "C": ("logistic", "linear-svc"),
+    "loss": ("linear-svc",),
+    "alpha": ("ridge", "lasso", "elastic-net"),
+    "l1_ratio": ("elastic-net",),
+}
 _PACKAGE = Path(tacit.__file__).parent
 
 

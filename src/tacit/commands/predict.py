@@ -19,7 +19,7 @@ def run(arguments: Namespace) -> int:
     """Predict, and write one line for each row."""
     model = load(arguments.model)
     if arguments.proba and not hasattr(model, "predict_proba"):
-        raise ValueError("--proba needs a classifier, and this model is a regression")
+        raise ValueError("--proba needs a classifier with probabilities (--model logistic), and this model has none")
     columns = [Column(**values) for values in model.tacit_["columns"]]
     rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}

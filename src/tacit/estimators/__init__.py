@@ -7,5 +7,6 @@ from tacit.estimators.driver import FewRowsWarning
 from tacit.estimators.lasso import ElasticNet, Lasso
 from tacit.estimators.logistic import LogisticRegression
 from tacit.estimators.regression import LinearRegression, Ridge
+from tacit.estimators.svc import LinearSVC
 
-__all__ = ["ElasticNet", "FewRowsWarning", "Lasso", "LinearRegression", "LogisticRegression", "Ridge"]
+__all__ = ["ElasticNet", "FewRowsWarning", "Lasso", "LinearRegression", "LinearSVC", "LogisticRegression", "Ridge"]

@@ -85,6 +85,8 @@ class PrivateLinearModel(BaseEstimator):
             None if self.step is None else declared_size("step", self.step),
             averaging_rule(self.averaging),
             smoothness_constants(self.smoothness, d),
+            checks.one_of("variant", self.variant, ("secret", "published", "sequential", "primal")),
+            checks.one_of("inner", self.inner, ("exact", "newton")),
         )
 
     def _fit(
@@ -100,6 +102,8 @@ class PrivateLinearModel(BaseEstimator):
     ) -> Fit:
         """Run the driver and keep what it released."""
         n, d = X.shape
+        if self.batch_size is not None and self.batch_size > n:
+            raise ValueError(f"batch_size must be at most the number of rows, {n:,}, got {self.batch_size!r}")
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
         coef_bounds = coefficient_bounds(self.coef_bounds, d)
         penalties = _penalties(l2, l1, coef_bounds is not None)

@@ -88,6 +88,8 @@ class Lasso(_SparseRegressor):
         step: float | None = None,
         averaging: str | int | None = None,
         smoothness: Any = "private",
+        variant: str = "secret",
+        inner: str = "exact",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -109,6 +111,8 @@ class Lasso(_SparseRegressor):
         self.step = step
         self.averaging = averaging
         self.smoothness = smoothness
+        self.variant = variant
+        self.inner = inner
         self.random_state = random_state
         self.verbose = verbose
 
@@ -172,6 +176,8 @@ class ElasticNet(_SparseRegressor):
         step: float | None = None,
         averaging: str | int | None = None,
         smoothness: Any = "private",
+        variant: str = "secret",
+        inner: str = "exact",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -194,6 +200,8 @@ class ElasticNet(_SparseRegressor):
         self.step = step
         self.averaging = averaging
         self.smoothness = smoothness
+        self.variant = variant
+        self.inner = inner
         self.random_state = random_state
         self.verbose = verbose
 

@@ -97,6 +97,8 @@ class LinearRegression(PrivateRegressor):
         step: float | None = None,
         averaging: str | int | None = None,
         smoothness: Any = "private",
+        variant: str = "secret",
+        inner: str = "exact",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -117,6 +119,8 @@ class LinearRegression(PrivateRegressor):
         self.step = step
         self.averaging = averaging
         self.smoothness = smoothness
+        self.variant = variant
+        self.inner = inner
         self.random_state = random_state
         self.verbose = verbose
 
@@ -172,6 +176,8 @@ class Ridge(PrivateRegressor):
         step: float | None = None,
         averaging: str | int | None = None,
         smoothness: Any = "private",
+        variant: str = "secret",
+        inner: str = "exact",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -193,6 +199,8 @@ class Ridge(PrivateRegressor):
         self.step = step
         self.averaging = averaging
         self.smoothness = smoothness
+        self.variant = variant
+        self.inner = inner
         self.random_state = random_state
         self.verbose = verbose
 

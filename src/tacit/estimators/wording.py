@@ -13,6 +13,10 @@ ROW_NORM = """row_norm : float, default=None
 Y_BOUNDS = """y_bounds : pair of float, default=None
         Public bounds on the target, to which it is clipped. None: found privately."""
 
+CLASSES = """classes : array-like, default=None
+        The class labels. None learns them from y, which tells whether anyone has a class; declare them where that
+        matters."""
+
 OPTIONS = """fit_intercept : bool, default=True
         False: no intercept and no centring.
     coef_bounds : pair (low, high), default=None
@@ -21,9 +25,10 @@ OPTIONS = """fit_intercept : bool, default=True
     n_iter : int, default=None
         Steps of the gradient and greedy solvers. None: a rule in the number of rows and columns and the budget.
     n_passes : float, default=None
-        Passes over the rows of the sgd solver, or over the columns of the coordinate solver. None: a rule as above.
+        Passes over the rows of the sgd and dual solvers, or over the columns of the coordinate solver. None: a rule as
+        above.
     batch_size : int, default=None
-        Expected number of rows in a step of the sgd solver. None: a rule as above.
+        Expected number of rows in a step of the sgd and dual solvers. None: a rule as above.
     order : {"permuted", "cyclic", "random"}, default="permuted"
         How the coordinate solver goes through the columns: each pass in a new random order, every pass in the order of
         the table, or one random column after another.
@@ -31,7 +36,7 @@ OPTIONS = """fit_intercept : bool, default=True
         What the coordinate solver bounds: what a row adds to all columns of a pass together, or, as in the paper on
         DP-CD, what it adds to each column. Random order needs "coordinate".
     clip : float, default=None
-        What the coordinate and greedy solvers clip derivatives to. None: a rule as above.
+        What the coordinate and greedy solvers clip derivatives to, and the dual solver updates. None: a rule as above.
     step : float, default=None
         Length of the steps of the coordinate and greedy solvers, where 1 is the inverse of a column's smoothness. None:
         a rule as above.
@@ -41,7 +46,11 @@ OPTIONS = """fit_intercept : bool, default=True
     smoothness : "private" or array of shape (n_features,), default="private"
         The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps of the
         coordinate and greedy solvers. "private" releases it inside the budget; an array of positive numbers is taken as
-        public."""
+        public.
+    variant : {"secret", "published", "sequential", "primal"}, default="secret"
+        Which form of the dual solver; all but the first are for comparison with the paper on DP-SCD.
+    inner : {"exact", "newton"}, default="exact"
+        How the dual solver finds a row's step for the logistic loss: exactly, or by the paper's single Newton step."""
 
 RANDOM = """random_state : int, default=None
         None draws fresh cryptographic noise. An integer makes the fit reproducible, and the noise known to those who
@@ -78,3 +87,18 @@ REGRESSOR_ATTRIBUTES = f"""coef_ : ndarray of shape (n_features,)
     {MECHANISM}
     Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on the
     data."""
+
+CLASSIFIER_ATTRIBUTES = f"""coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        In the user's units, valid inside the clip.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    {CLIP}
+    coef_noise_ : ndarray of the shape of `coef_`
+        The standard deviation that the noise alone gives each coefficient, to first order.
+    {GUARANTEE}
+
+    Privacy
+    -------
+    {MECHANISM}
+    Assumed: the number of rows, the columns and (unless declared) the classes are public, and no transformer before
+    this one was fitted on the data."""

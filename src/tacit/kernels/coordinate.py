@@ -8,6 +8,8 @@ Rows and sums. A row's margin and derivative are functions of that row and of re
 another's. Sums over a dense column are taken in blocks of `BLOCK` rows, inside a block in any order that the compiler
 likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse column in order.
 
+For the squared loss the margins come less the targets, which are then not read: one array less to go through.
+
 Bounds. The derivative of row i is clipped to `limits[0, i]`, for the intercept to `limits[1, i]`, and what it adds to a
 sum to the cap of the coordinate, which may be infinite. What is not a number adds nothing.
 
@@ -25,7 +27,7 @@ from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
-from tacit.problems.scalar import logistic_derivative, separable_prox, squared_derivative, squared_hinge_derivative
+from tacit.problems.scalar import logistic_derivative, separable_prox, squared_hinge_derivative
 
 Floats = NDArray[np.float64]
 Table = NDArray[np.floating]
@@ -57,15 +59,13 @@ def _sums(capped: bool) -> Any:
     """
 
     @_loop  # type: ignore[misc]
-    def squared(
-        before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
-    ) -> float:
+    def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
         total = 0.0
         for i in range(len(column)):
-            margin = margins[i] + change * before[i]
-            margins[i] = margin
+            slope = residuals[i] + change * before[i]
+            residuals[i] = slope
             limit = limits[i]
-            product = min(max(margin - targets[i], -limit), limit) * column[i]
+            product = min(max(slope, -limit), limit) * column[i]
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
@@ -133,7 +133,7 @@ def _sums(capped: bool) -> Any:
             b, m, y = before[start:end], margins[start:end], targets[start:end]
             x, bounds = column[start:end], limits[start:end]
             if loss == SQUARED:
-                total += squared(b, change, m, y, x, bounds, cap)
+                total += squared(b, change, m, x, bounds, cap)
             elif loss == SQUARED_HINGE:
                 total += squared_hinge(b, change, m, y, x, bounds, cap)
             else:
@@ -221,7 +221,7 @@ def dense_pass(
 @kernel
 def _slope(margin: float, target: float, loss: int) -> float:
     if loss == SQUARED:
-        return squared_derivative(margin, target)
+        return margin
     if loss == SQUARED_HINGE:
         return squared_hinge_derivative(margin, target)
     return logistic_derivative(margin, target)

@@ -40,7 +40,7 @@ def _from_bits(_: Any, __: Any) -> Any:
 
 # A function that says nothing of fastmath is compiled with that of its caller: sums taken in another order would make
 # the rounding above vanish, and with it all but the power of two.
-_exact = numba.njit(cache=True, error_model="numpy", fastmath=False)
+_exact = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
 
 
 @_exact  # type: ignore[misc]

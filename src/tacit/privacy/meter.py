@@ -85,12 +85,11 @@ class Meter:
         if release.kind != kind:
             raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {kind}")
         self._count(release, 1)
-        if release.sampling < 1.0:
-            if name not in self._sampled:
-                raise PlanViolationError(
-                    f"release {name!r} is planned on a fresh sample of the rows; call sample() before it"
-                )
-            self._sampled.remove(name)
+        if release.sampling < 1.0 and name not in self._sampled:
+            raise PlanViolationError(
+                f"release {name!r} is planned on a fresh sample of the rows; call sample() before it"
+            )
+        self._sampled.discard(name)
         return Grant(self._calibrated.multiplier(name), self._source)
 
     def sample(self, name: str, n: int) -> NDArray[np.int64]:
@@ -98,15 +97,17 @@ class Meter:
         release = self._planned(name)
         if name in self._sampled:
             raise PlanViolationError(f"release {name!r} has its sample; a second one to choose from is not planned")
+        rows = samplers.poisson_sample(self._source, n, release.sampling)
         self._sampled.add(name)
-        return samplers.poisson_sample(self._source, n, release.sampling)
+        return rows
 
-    def public_generator(self) -> np.random.Generator:
-        """A generator for choices that see no data and need not be secret, such as an order of coordinates.
+    def public_order(self, size: int) -> NDArray[np.int64]:
+        """The numbers below `size` in random order: for choices that see no data and need not be secret."""
+        return np.argsort(self._source.words(size), kind="stable").astype(np.int64, copy=False)
 
-        It follows the source, so a seeded fit repeats it; it is not cryptographic, and must never make noise.
-        """
-        return np.random.default_rng(self._source.spawn().words(4))
+    def public_draws(self, size: int, count: int) -> NDArray[np.int64]:
+        """`count` random numbers below `size`, for the same; uneven by less than size / 2^64."""
+        return (self._source.words(count) % np.uint64(size)).astype(np.int64)
 
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""

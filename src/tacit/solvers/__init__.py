@@ -4,6 +4,7 @@ A solver sees bounded rows and a meter. It releases what its plan says and retur
 """
 
 from tacit.solvers.coordinate import CoordinateSolver
+from tacit.solvers.dual import DualSolver
 from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.greedy import GreedySolver
 from tacit.solvers.objective import ObjectiveSolver
@@ -13,6 +14,7 @@ from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Str
 
 _ALL: tuple[Solver, ...] = (
     CoordinateSolver(),
+    DualSolver(),
     GradientSolver(),
     GreedySolver(),
     ObjectiveSolver(),
@@ -37,7 +39,10 @@ def _is_wide(task: Task) -> bool:
 def _default(task: Task) -> str:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
     if task.loss in ("hinge", "squared hinge"):
-        return "sgd"
+        if task.outputs > 1:
+            return "dual"
+        alone = task.budget.adjacency == "replace-one" or task.penalties != ("l2",)  # which sgd does not serve
+        return "coordinate" if alone and task.loss == "squared hinge" else "sgd"
     if task.penalties != ("l2",):
         if task.loss == "multinomial":
             return "sgd"
@@ -53,8 +58,11 @@ def _default(task: Task) -> str:
 def choose(name: str, task: Task) -> Solver:
     """The solver of that name, or the default for "auto"; refuses a task it cannot serve, and names those that can."""
     solver = SOLVERS[_default(task) if name == "auto" else name]
+    loss = f"the {task.loss} loss"
     asked: tuple[tuple[str, str, str], ...] = (
-        ("losses", task.loss, f"the {task.loss} loss"),
+        ("losses", task.loss, loss)
+        if task.outputs == 1
+        else ("multiclass", task.loss, f"{loss} of more than two classes"),
         ("adjacencies", task.budget.adjacency, f"adjacency={task.budget.adjacency!r}"),
         *(("penalties", name, _WORDS[name]) for name in task.penalties),
         *(("options", option, f"the parameter {option}") for option in task.options.given),
@@ -71,6 +79,7 @@ def choose(name: str, task: Task) -> Solver:
 __all__ = [
     "SOLVERS",
     "CoordinateSolver",
+    "DualSolver",
     "GradientSolver",
     "GreedySolver",
     "ObjectiveSolver",

@@ -31,7 +31,7 @@ class Columns:
         self._task = task
         self._targets = rows.targets
         self._code = CODES[task.loss]
-        self.margins = np.zeros(task.n)
+        self.margins = np.zeros(task.n)  # less the targets, for the squared loss
         self._parts: tuple[Any, ...]
         if issparse(rows.Z):
             table: Any = csc_array(cast(Any, rows.Z))
@@ -90,6 +90,8 @@ class Columns:
     def move_to(self, w: Floats) -> None:
         """Take the margins of these weights."""
         self._run("margins", w, self.margins)
+        if self._task.loss == "squared":
+            self.margins -= self._targets
 
     def move(self, j: int, change: float) -> None:
         """Move the margins as weight j moves by `change`."""

@@ -111,6 +111,7 @@ class CoordinateSolver:
 
     name: ClassVar[str] = "coordinate"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "squared hinge")
+    multiclass: ClassVar[tuple[LossName, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = (
@@ -139,10 +140,9 @@ class CoordinateSolver:
         rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d))
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
-        choice = meter.public_generator()
         average = _Average(settings)
         for done in range(1, settings.passes + 1):
-            order, start = _order(task, choice), w.copy()
+            order, start = _order(task, meter), w.copy()
             walk = Walk(columns, clipping.limits, rules, order, w)
             clipping.mechanism.release(meter, "passes", len(order), walk)
             if average.add(done, start, order, walk.changes, w):
@@ -180,13 +180,13 @@ class _Clipping:
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 
-def _order(task: Task, choice: np.random.Generator) -> Integers:
+def _order(task: Task, meter: Meter) -> Integers:
     """The coordinates of one pass."""
     if task.options.order == "cyclic":
         return np.arange(task.width, dtype=np.int64)
     if task.options.order == "random":
-        return choice.integers(task.width, size=task.width)
-    return choice.permutation(task.width).astype(np.int64)
+        return meter.public_draws(task.width, task.width)
+    return meter.public_order(task.width)
 
 
 class _Average:

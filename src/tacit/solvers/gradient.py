@@ -47,7 +47,7 @@ from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, St
 Floats = NDArray[np.float64]
 
 FULL_MATRIX = 2_000
-_POWER_STEPS = 4
+POWER_STEPS = 4
 _STEPS = 30
 _SHRINKAGE = 0.2
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
@@ -84,6 +84,7 @@ class GradientSolver:
 
     name: ClassVar[str] = "gradient"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial")
+    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter",)
@@ -96,7 +97,7 @@ class GradientSolver:
             return Plan(Release("second moments", "gaussian", share=0.15 * share), steps)
         return Plan(
             Release("second moments", "gaussian", share=0.05 * share),
-            Release("largest curvature", "gaussian", share=0.10 * share, count=_POWER_STEPS),
+            Release("largest curvature", "gaussian", share=0.10 * share, count=POWER_STEPS),
             steps,
         )
 
@@ -192,19 +193,17 @@ def _released_curvature(task: Task, passes: Passes, penalty: Floats, meter: Mete
     diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
     values = np.maximum(diagonal_mechanism.release(meter, "second moments", passes.squares(radius)) / n, 0.0)
     diagonal = values + 2.0 * deviation + floor
-    largest = max(1.0, _largest_curvature(task, passes, diagonal, radius, slack, meter))
+    largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, meter))
     inverse = 1.0 / (h * largest * diagonal + penalty)
     return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, penalty)
 
 
-def _largest_curvature(
-    task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, meter: Meter
-) -> float:
+def largest_curvature(task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, meter: Meter) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
     sensitivity = Sensitivity(radius**2 + slack, radius**2 + slack)
     mechanism = GaussianVector(sensitivity, bound=task.n * radius**2)
     v = np.full(task.d + 1, 1.0 / math.sqrt(task.d + 1))
-    for _ in range(_POWER_STEPS):
+    for _ in range(POWER_STEPS):
         image = mechanism.release(meter, "largest curvature", passes.curvature_times(v, diagonal, radius)) / task.n
         largest = float(np.linalg.norm(image))
         v = image / max(largest, 1e-300)

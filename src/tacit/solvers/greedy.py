@@ -79,6 +79,7 @@ class GreedySolver:
 
     name: ClassVar[str] = "greedy"
     losses: ClassVar[tuple[LossName, ...]] = ("squared",)
+    multiclass: ClassVar[tuple[LossName, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = ("n_iter", "clip", "step", "smoothness")

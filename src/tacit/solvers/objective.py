@@ -76,6 +76,7 @@ class ObjectiveSolver:
 
     name: ClassVar[str] = "objective"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic")
+    multiclass: ClassVar[tuple[LossName, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()

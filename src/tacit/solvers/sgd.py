@@ -103,6 +103,7 @@ class SGDSolver:
 
     name: ClassVar[str] = "sgd"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
+    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")

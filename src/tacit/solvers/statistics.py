@@ -42,6 +42,7 @@ class StatisticsSolver:
 
     name: ClassVar[str] = "statistics"
     losses: ClassVar[tuple[LossName, ...]] = ("squared",)
+    multiclass: ClassVar[tuple[LossName, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()

@@ -29,6 +29,8 @@ class Options:
     step: float | None = None
     averaging: str | int | None = None
     smoothness: str | tuple[float, ...] = "private"
+    variant: str = "secret"
+    inner: str = "exact"
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -123,6 +125,10 @@ class Solver(Protocol):
     @property
     def losses(self) -> tuple[LossName, ...]:
         """The losses it serves."""
+
+    @property
+    def multiclass(self) -> tuple[LossName, ...]:
+        """Those of them that it serves for more than two classes."""
 
     @property
     def adjacencies(self) -> tuple[Adjacency, ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.privacy import checks
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.meter import Meter
-from tacit.privacy.noise import samplers
+from tacit.privacy.noise import kernels, samplers
 from tacit.privacy.noise.grid import MAX_BITS, Grid
 from tacit.privacy.plan import Kind
 
@@ -35,6 +35,13 @@ class Tape:
     noise: NDArray[np.int64]
     step: float
     bound: float
+
+    def release(self, values: Floats, start: int) -> Floats:
+        """These values, released with the noise from place `start` on."""
+        out = np.empty(len(values))
+        for k, value in enumerate(values):
+            out[k] = kernels.release_one(value, self.noise[start + k], self.step, self.bound)
+        return out
 
 
 Walk = Callable[[Tape], Floats]

@@ -2,9 +2,10 @@
 
 Every function reads 64-bit words through `read` and draws from its law exactly, refining random numbers by further
 words for as long as a comparison stays open. The kernels make the same decisions from the first 64 bits, and hand a
-draw to these functions when those bits do not settle it: about once in 2^54 draws.
+draw to these functions when those bits do not settle it: about once in 2^54 draws, for coins once in 2^51 at most.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache
 
@@ -125,10 +126,19 @@ def bernoulli(read: Read, numerator: int, denominator: int) -> bool:
             return False
 
 
-def is_below_power(read: Read, word: int, base: tuple[int, int], power: int) -> bool:
-    """Whether a uniform number that begins with these 64 bits lies below (a / 2^e)^power, for base = (a, e)."""
+def tails(read: Read, tail: tuple[int, int], most: int) -> int:
+    """How many tails come before the first head, of at most `most` coins whose tails have probability a / 2^e.
+
+    There are at least k with probability (a / 2^e)^k: as many as there are powers above a uniform number.
+    """
+    u = LazyUniform(read)
+    u.refine()
+    return bisect_left(range(1, most + 1), True, key=lambda k: not _is_below_power(u, tail, k))
+
+
+def _is_below_power(u: LazyUniform, base: tuple[int, int], power: int) -> bool:
+    """Whether u lies below (a / 2^e)^power, refining it while that is open."""
     numerator, shift = base[0] ** power, base[1] * power
-    u = LazyUniform(read, 64, word)
     while True:
         if (u.value + 1) << shift <= numerator << u.bits:
             return True

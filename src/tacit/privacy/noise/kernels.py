@@ -314,7 +314,7 @@ def pick_candidates(
 def coin_flips(
     words: Words,
     at: int,
-    tails: Words,
+    thresholds: Words,
     guide: NDArray[np.int64],
     flips: int,
     flip: int,
@@ -323,27 +323,29 @@ def coin_flips(
 ) -> tuple[int, int, int, int]:
     """Write the places of heads among `flips` coins, from place `flip` on, into out[done:], while there is room.
 
-    A word tells how many tails come before the next head: at least k if it lies below tails[k] = floor(2^64 (1-q)^k).
-    Where it lies below the last of them, there are so many tails, and the coin has no memory. guide[b] is a k that
-    every word with leading bits b lies below tails[k] of. Returns how far it came, the next place and word, and why it
-    stopped; on `OPEN` the word at its place equals a threshold.
+    A word tells the tails before the next head: as many as there are powers 2^64 (1-q)^k, k = 1, 2, ..., above it.
+    thresholds[k-1] is the power rounded down to a whole number less than 2 below it; a word that near is left `OPEN`. A
+    word below the last threshold stands for as many tails as there are thresholds, and new coins. guide[b] is how many
+    thresholds all words with leading ten bits b lie below: where the search begins. Returns how far it came, the next
+    place and word, and why it stopped.
     """
-    last = len(tails) - 1
-    while flip < flips:
-        if done == len(out):
-            return done, flip, at, DONE
+    most = len(thresholds)
+    while flip < flips and done < len(out):
         if at >= len(words):
             return done, flip, at, SHORT
         word = words[at]
-        k = guide[word >> _54]
-        while k < last and word < tails[k + 1]:
-            k += 1
-        if k < last and word == tails[k + 1]:
+        tails = guide[word >> _54]
+        while tails < most and word < thresholds[tails]:
+            tails += 1
+        if tails < most and word - thresholds[tails] < _2:
             return done, flip, at, OPEN
         at += 1
-        flip += k
-        if k < last and flip < flips:
-            out[done] = flip
+        if tails >= flips - flip:
+            flip = flips
+        elif tails == most:
+            flip += tails
+        else:
+            out[done] = flip + tails
             done += 1
-            flip += 1
+            flip += tails + 1
     return done, flip, at, DONE

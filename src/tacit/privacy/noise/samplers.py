@@ -1,6 +1,9 @@
 """Bulk draws from a source: the compiled kernels, with `exact` behind them."""
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,17 +81,85 @@ class Candidates:
         return exact.bernoulli_octave(source.word, gap & (2**exact.OCTAVE_BITS - 1))
 
 
-def poisson_sample(source: NoiseSource, n: int, probability: float) -> Integers:
-    """The rows of an independent coin flip each: row i takes part if its word is below floor(2^64 probability).
+class Coins:
+    """Independent coins that show heads with probability exactly q, at one random word for each head.
 
-    Rounding down can only lower the probability, by less than 2^-64, and with it the privacy cost.
+    There are at least k tails before the first head with probability (1-q)^k. So a uniform number is drawn, and there
+    are as many tails as there are such powers above it, k = 1, 2 and so on. Its leading 64 bits settle how many, except
+    next to a power, where `exact` reads further bits: nothing is decided by a rounded number. Only the first powers are
+    used, at most `MOST_TAILS`. After that many tails, as after a head, a new uniform number begins a new run:
+    independent coins have no memory, so whatever came before, the next ones have the law of the first.
+
+    Parameters
+    ----------
+    probability : float
+        q, above 0 and below 1, taken as the fraction that the float is.
     """
+
+    MOST_TAILS = 4096
+
+    def __init__(self, probability: float) -> None:
+        numerator, denominator = (1 - Fraction(probability)).as_integer_ratio()
+        self._probability = probability
+        self._tail = numerator, denominator.bit_length() - 1  # 1-q = a / 2^e
+        most = math.ceil(min(self.MOST_TAILS, 8.0 / probability))
+        self._thresholds = _power_thresholds(self._tail, most)
+        largest = np.arange(1024, dtype=np.uint64) << np.uint64(54) | np.uint64(2**54 - 1)  # by the leading ten bits
+        self._guide: Integers = most - np.searchsorted(self._thresholds[::-1], largest, side="right")
+
+    def heads(self, source: NoiseSource, flips: int) -> Integers:
+        """The places of heads among so many flips, in increasing order."""
+        expected = flips * self._probability
+        out = np.empty(int(expected + 6.0 * math.sqrt(expected)) + 16, dtype=np.int64)
+        done = flip = 0
+        while flip < flips:
+            if done == len(out):
+                out = np.concatenate([out, np.empty_like(out)])
+            words, at = source.window()
+            done, flip, at, stopped = kernels.coin_flips(
+                words, at, self._thresholds, self._guide, flips, flip, out, done
+            )
+            source.consume(at)
+            if stopped == kernels.SHORT:
+                source.refill()
+            elif stopped == kernels.OPEN:
+                tails = exact.tails(source.word, self._tail, len(self._thresholds))
+                flip += tails
+                if tails < len(self._thresholds) and flip < flips:
+                    out[done] = flip
+                    done, flip = done + 1, flip + 1
+        return out[:done]
+
+
+def _power_thresholds(base: tuple[int, int], most: int) -> Words:
+    """2^64 (a / 2^e)^k for k = 1 to `most`, rounded down to whole numbers that lie less than 2 below.
+
+    Each product is cut to 128 bits: the k-th power lacks less than k 2^-128, and its threshold less than 1 + k 2^-64.
+    """
+    numerator, shift = base
+    thresholds = np.empty(most, dtype=np.uint64)
+    power = 1 << 128
+    for k in range(most):
+        power = power * numerator >> shift
+        thresholds[k] = power >> 64
+    return thresholds
+
+
+def poisson_sample(source: NoiseSource, n: int, probability: float) -> Integers:
+    """The rows that take part, in order: each by an independent coin of exactly this probability."""
     n = checks.count("n", n, least=0)
     probability = checks.probability("probability", probability)
+    if n >= 2**63:
+        raise ValueError("n must be below 2^63")
     if probability == 1.0:
         return np.arange(n, dtype=np.int64)
-    threshold = np.uint64(int(probability * 2.0**64))  # exact: scaling by a power of two, then truncation
-    return np.flatnonzero(source.words(n) < threshold).astype(np.int64, copy=False)
+    return _coins(probability).heads(source, n)
+
+
+@lru_cache(maxsize=64)
+def _coins(probability: float) -> Coins:
+    """The same table for every sample of a fit."""
+    return Coins(probability)
 
 
 def _fill(source: NoiseSource, size: int, step: Step, finish: Callable[[], int]) -> Integers:

@@ -1,0 +1,78 @@
+"""The time of one epoch of the dual solver, against `X @ v` plus `X.T @ z` on the same rows."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from noise import seconds
+from tacit.privacy import Budget, NoiseSource
+from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.solvers.task import LossName
+
+SIZE = (50_000, 100)
+DENSITY = 0.1  # of the sparse rows
+LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared hinge": math.inf}
+NAMES = tuple(f"{kind}, {loss}" for kind in ("dense", "CSR") for loss in LIMITS)
+_SHORT, _LONG = 1, 11
+
+
+def _rows(kind: str, loss: LossName) -> Rows:
+    """Random rows of norm sqrt(d) at most."""
+    rng = np.random.default_rng(0)
+    n, d = SIZE
+    Z: Any = rng.standard_normal((n, d))
+    if kind == "CSR":
+        Z *= rng.random((n, d)) < DENSITY
+    Z *= math.sqrt(d) / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
+    signal = Z @ rng.standard_normal(d) / math.sqrt(d) + rng.standard_normal(n)
+    targets = np.clip(signal, -3, 3) if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
+    return Rows(csr_array(Z) if kind == "CSR" else Z, targets)
+
+
+def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
+    """Seconds of one more epoch: between a short and a long run, calibrated before."""
+    n, d = SIZE
+    solver, runs = SOLVERS["dual"], []
+    for epochs in (_SHORT, _LONG):
+        options = Options(n_passes=epochs, batch_size=min(300, n))
+        task = Task(n, d, loss, 1, kind == "CSR", True, Budget(1.0, 1e-3), ("l2",), options)
+        runs.append((task, solver.plan(task, 1.0).calibrate(task.budget)))
+
+    def measure() -> float:
+        took = []
+        for task, calibrated in runs:
+            start = time.perf_counter()
+            with calibrated.meter(NoiseSource(0)) as meter:
+                solver.run(task, rows, Strengths(np.full(d, 1.0 / n), np.zeros(d)), meter)
+            took.append(time.perf_counter() - start)
+        return (took[1] - took[0]) / (_LONG - _SHORT)
+
+    return measure
+
+
+def _products(rows: Rows) -> Callable[[], float]:
+    """Seconds of `X @ v` and `X.T @ z`."""
+    X, v, z = rows.Z, np.ones(SIZE[1]), np.ones(SIZE[0])
+
+    def run() -> None:
+        for _ in range(10):
+            X @ v
+            X.T @ z
+
+    return lambda: seconds(run) / 10
+
+
+def rounds(name: str, count: int) -> Iterator[tuple[int, str, float]]:
+    """Round, model and seconds; in turns, after one unmeasured round."""
+    kind, loss = name.split(", ")
+    rows = _rows(kind, loss)  # type: ignore[arg-type]
+    actions = {"epoch": _epoch(rows, kind, loss), "products": _products(rows)}  # type: ignore[arg-type]
+    for turn in range(-1, count):
+        for model, action in actions.items():
+            took = action()
+            if turn >= 0:
+                yield turn, model, took

@@ -1,0 +1,302 @@
+"""`solver="dual"`: stochastic dual coordinate steps (DP-SCD), with a dual vector that stays secret.
+
+Algorithm. Every row i has dual variables alpha_i; the weights are theta_j = v_j / (n l2_j) with v = sum alpha_i x_i,
+the intercept's entry of x_i being 1. Each step flips a coin for every row and moves the dual variables of those that
+take part, each by itself, to the best place on a separable bound of the dual objective (equation 8 of the paper); what
+they add to v is released with noise. The number of steps is fixed beforehand; no step looks at the objective or a gap.
+
+Privacy
+-------
+Unit: one row. Neighbours: add-remove; replace-one is refused, because sampling changes its accounting. Released: T sums
+of updates zeta_i x_i over Poisson samples with rate q, each row's clipped to norm C: T Poisson-sampled Gaussian events.
+The dual variables are state that each row keeps to itself. They are never released; a row's enter a release through its
+own clipped update and nowhere else, which is what the accounting of samples needs (docs/guarantees.md#dual). For
+several classes, one against the rest, the updates of all classes are clipped together and released at once: the
+sensitivity is C as well. Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+
+Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+
+Rules (in n, d, epsilon and delta alone). Expected batches of L = 300 rows; 10 passes over the rows; damping L, with
+which even rows that all point one way do not overshoot; C = A R / (1 + L R^2 / (n l2)) with R^2 = d' and A = 1 (squared
+loss: 3, the bound of the target): the longest update of a row of norm R. Where there is little noise (nu below 0.001)
+every step takes all rows, with momentum and a damping that is released first, and more steps, so that without noise the
+problem is solved. The intercept is penalised like the features; less and less where there is little noise.
+
+Variants, for comparison with the paper. `variant="secret"` is the above. "published" noises the dual variables of a
+batch as well, at sqrt(2) C for both, and releases v alone. "sequential" lets the updates of a batch see each other, on
+fixed batches of L rows, one of which holds a given row: its batch's dual variables and v move by at most
+2 C sqrt(L (L + 1)), once in a pass. "primal" moves L weights at a time by at most C each, from all rows: 2 C sqrt(L).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit.kernels import dual as kernels
+from tacit.kernels import gradient as rowwise
+from tacit.preprocessing.magnitudes import LIMIT
+from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.mechanisms import GaussianSequence, GaussianVector, Sensitivity, Tape
+from tacit.solvers.gradient import POWER_STEPS, largest_curvature
+from tacit.solvers.passes import CODES, CURVATURE, SHRINK, Passes
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+
+Floats = NDArray[np.float64]
+
+_BATCH = 300
+_PASSES = 10
+_MOST_STEPS = 3_000  # over all rows
+_CURVATURE_SHARE = 0.05
+_SMALLEST = 1e-12  # strength of a penalty: without any there is no dual
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The rules, worked out for one task."""
+
+    steps: int
+    batch: float  # expected rows in a step
+    sampling: float
+    reach: float  # the longest that a dual variable moves in a step, but for the damping
+    growth: float  # how far the noise is below what matters
+    momentum: bool
+
+    @classmethod
+    def of(cls, task: Task) -> "Settings":
+        """From n, d, mu and what the user set."""
+        options = task.options
+        growth = max(1.0, math.sqrt(task.calm))
+        whole = growth > 1.0 and options.batch_size is None and options.variant == "secret"
+        batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
+        most = _MOST_STEPS * (4 if task.loss == "hinge" else 1)  # whose dual is not curved
+        passes = options.n_passes or (min(most, 30.0 * growth) if whole else _PASSES)
+        return cls(
+            steps=max(1, round(passes * task.n / batch)),
+            batch=float(batch),
+            sampling=batch / task.n,
+            reach=(LIMIT if task.loss == "squared" else 1.0) * min(growth, 1e6),
+            growth=growth,
+            momentum=whole,
+        )
+
+
+@dataclass(frozen=True)
+class DualSolver:
+    """Stochastic dual coordinate steps with a secret dual vector."""
+
+    name: ClassVar[str] = "dual"
+    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "hinge", "squared hinge")
+    multiclass: ClassVar[tuple[LossName, ...]] = ("hinge", "squared hinge")
+    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
+    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
+    options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size", "clip", "variant", "inner")
+    layout: ClassVar[Layout] = "rows"
+
+    def plan(self, task: Task, share: float) -> Plan:
+        """The updates; before them the curvature, where steps take all rows."""
+        settings = Settings.of(task)
+        variant = task.options.variant
+        if variant == "sequential":  # a row's batch comes once in a pass
+            passes = max(1, round(task.options.n_passes or _PASSES))
+            return Plan(Release("updates", "gaussian", share=share, count=passes))
+        if variant == "primal":
+            if task.outputs > 1:
+                raise ValueError("variant='primal' does not serve more than two classes; the others do")
+            return Plan(Release("updates", "gaussian", share=share, count=_primal_steps(task)))
+        updates = Release("updates", "gaussian", share=share, count=settings.steps, sampling=settings.sampling)
+        if not settings.momentum:
+            return Plan(updates)
+        return Plan(
+            Release("largest curvature", "gaussian", share=_CURVATURE_SHARE * share, count=POWER_STEPS),
+            Release("updates", "gaussian", share=(1.0 - _CURVATURE_SHARE) * share, count=settings.steps),
+        )
+
+    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+        """The last iterate."""
+        if task.options.variant == "primal":
+            return _primal(task, rows, strengths, meter)
+        settings = Settings.of(task)
+        l2 = np.maximum(np.append(strengths.l2, strengths.l2.mean() / min(settings.growth, 20.0) ** 2), _SMALLEST)
+        scale = 1.0 / (task.n * l2)
+        damping = settings.batch
+        if settings.momentum:
+            radius = LIMIT * math.sqrt(task.width / float(l2.min()))
+            slack = float_sum_slack(task.n, radius**2, rowwise.sum_depth(task.n))
+            damping = largest_curvature(task, Passes(task, rows), l2, radius, slack, meter)
+        pull = damping if settings.momentum else damping * task.width * float(scale.mean())
+        clip = task.options.clip or settings.reach * math.sqrt(task.width) / (1.0 + pull)
+        duals = _Duals(task, rows, scale, settings.momentum)
+        loop = {"secret": _secret, "published": _published, "sequential": _sequential}[task.options.variant]
+        v, spread = loop(task, settings, duals, scale, damping, clip, meter)
+        if not task.fit_intercept:
+            scale[-1] = 0.0  # of noise alone
+        return Solution(v * scale, np.tile(spread * scale, (task.outputs, 1)))
+
+
+def _secret(
+    task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
+) -> tuple[Floats, float]:
+    """v, and the deviation of the noise in it."""
+    mechanism = _mechanism(task, clip)
+    v = before = np.zeros((task.outputs, task.d + 1))
+    everyone = np.arange(task.n) if settings.sampling == 1.0 else None
+    for step in range(settings.steps):
+        rows = meter.sample("updates", task.n) if everyone is None else everyone
+        beta = step / (step + 3) if settings.momentum else 0.0
+        ahead = v + beta * (v - before)
+        if settings.momentum:
+            duals.look_ahead(beta)
+        added = duals.move(rows, ahead * scale, damping, clip * SHRINK)
+        before, v = v, ahead + mechanism.release(meter, "updates", added)
+    return v, _deviation(mechanism, meter) * math.sqrt(settings.steps)
+
+
+def _published(
+    task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
+) -> tuple[Floats, float]:
+    """The paper's: dual variables get noise as well, and stay secret all the same."""
+    mechanism = _mechanism(task, math.sqrt(2.0) * clip)
+    v = np.zeros((task.outputs, task.d + 1))
+    for _ in range(settings.steps):
+        rows = meter.sample("updates", task.n)
+        old = duals.at(rows)
+        added = duals.move(rows, v * scale, damping, clip * SHRINK)
+        both = np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()])
+        noisy = mechanism.release(meter, "updates", both)
+        duals.put(rows, old + noisy[: old.size].reshape(old.shape))
+        v = v + noisy[old.size :].reshape(v.shape)
+    return v, _deviation(mechanism, meter) * math.sqrt(settings.steps)
+
+
+def _sequential(
+    task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
+) -> tuple[Floats, float]:
+    """Updates of a batch see each other; batches are fixed, and all of them are seen once in a pass."""
+    del damping  # one row at a time does not overshoot
+    size = math.ceil(settings.batch)
+    sensitivity = 2.0 * clip * math.sqrt(size * (size + 1.0))
+    slack = float_sum_slack(task.n, clip, task.n)
+    mechanism = GaussianSequence(Sensitivity(sensitivity + slack, sensitivity + slack), bound=task.n * clip)
+    order = meter.public_order(task.n)
+    batches = [order[start : start + size] for start in range(0, task.n, size)]
+    v = np.zeros((task.outputs, task.d + 1))
+    passes = meter.left("updates")
+    for _ in range(passes):
+
+        def walk(tape: Tape) -> Floats:
+            nonlocal v
+            at, released = 0, []
+            for rows in batches:
+                old, start = duals.at(rows), v.copy()
+                for i in rows:
+                    v = v + duals.move(np.array([i]), v * scale, 1.0, clip * SHRINK)
+                both = np.concatenate([(duals.at(rows) - old).ravel(), (v - start).ravel()])
+                noisy = tape.release(both, at)
+                at += both.size
+                duals.put(rows, old + noisy[: old.size].reshape(old.shape))
+                v = start + noisy[old.size :].reshape(v.shape)
+                released.append(noisy)
+            return np.concatenate(released)
+
+        mechanism.release(meter, "updates", task.n * task.outputs + len(batches) * v.size, walk)
+    return v, mechanism.deviation(meter, "updates") * math.sqrt(passes * len(batches))
+
+
+def _primal(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    """Some weights at a time, each moved by at most C from all rows; margins are computed anew and stay secret."""
+    size = _primal_size(task)
+    clip = task.options.clip or 0.1
+    sensitivity = 2.0 * clip * math.sqrt(size)
+    mechanism = GaussianVector(Sensitivity(sensitivity, sensitivity), bound=clip)
+    passes = Passes(task, rows)
+    curvature = CURVATURE[task.loss] * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
+    l2 = np.append(strengths.l2, 0.0)
+    theta = np.zeros((1, task.d + 1))
+    left: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    for _ in range(_primal_steps(task)):
+        if len(left) == 0:
+            left = meter.public_order(task.width)
+        now, left = left[:size], left[size:]
+        slope = passes.gradient(theta, math.inf)[0] / task.n + l2 * theta[0]
+        moves = np.clip(-slope[now] / (len(now) * curvature[now] + l2[now]), -clip, clip)
+        theta[0, now] += mechanism.release(meter, "updates", moves)
+    spread = meter.multiplier("updates") * sensitivity * math.sqrt(task.options.n_passes or _PASSES)
+    return Solution(theta, np.full_like(theta, spread))
+
+
+def _primal_size(task: Task) -> int:
+    return min(task.options.batch_size or 10, task.width)
+
+
+def _primal_steps(task: Task) -> int:
+    return max(1, round((task.options.n_passes or _PASSES) * math.ceil(task.width / _primal_size(task))))
+
+
+def _mechanism(task: Task, clip: float) -> GaussianVector:
+    size = clip + float_sum_slack(task.n, clip, task.n)
+    return GaussianVector(Sensitivity.vector(size), bound=task.n * clip)
+
+
+def _deviation(mechanism: GaussianVector, meter: Meter) -> float:
+    return meter.multiplier("updates") * mechanism.sensitivity.under(meter.adjacency)
+
+
+class _Duals:
+    """The dual variables of all rows; they never leave this module."""
+
+    def __init__(self, task: Task, rows: Rows, scale: Floats, whole: bool) -> None:
+        self._targets = rows.targets
+        self._code = CODES[task.loss]
+        self._inner = kernels.NEWTON if task.options.inner == "newton" else kernels.EXACT
+        self._bias = 1.0 if task.fit_intercept else 0.0
+        self._alpha = self._before = np.zeros((task.n, task.outputs))
+        self._norms, lengths = np.empty(task.n), np.ones(task.n)
+        weights = np.sqrt(scale)
+        self._parts: tuple[Any, ...]
+        if isinstance(rows.Z, csr_array):
+            self._kind = "sparse"
+            self._parts = rows.Z.data, rows.Z.indices.astype(np.int64), rows.Z.indptr.astype(np.int64)
+            rowwise.sparse_norms(rows.Z.data, self._parts[2], self._bias, self._norms)
+            if not whole:
+                scaled = rows.Z.data * weights[rows.Z.indices]
+                rowwise.sparse_norms(scaled, self._parts[2], self._bias * weights[-1], lengths)
+        else:
+            self._kind = "dense"
+            self._parts = (rows.Z,)
+            rowwise.dense_norms(rows.Z, self._bias, self._norms)
+            if not whole:
+                rowwise.dense_norms(rows.Z * weights[:-1], self._bias * weights[-1], lengths)
+        self._pulls = np.square(lengths)
+        if task.options.variant != "secret":  # a dual variable must not move by more than the clip either
+            self._norms = np.maximum(self._norms, 1.0)
+
+    def look_ahead(self, beta: float) -> None:
+        """Go on in the direction of the last step."""
+        if beta > 0.0:
+            self._alpha, self._before = self._alpha + beta * (self._alpha - self._before), self._alpha
+        else:
+            self._before = self._alpha.copy()  # which moves in place
+
+    def at(self, rows: NDArray[np.int64]) -> Floats:
+        """The dual variables of these rows."""
+        return self._alpha[rows]
+
+    def put(self, rows: NDArray[np.int64], values: Floats) -> None:
+        """Set them."""
+        self._alpha[rows] = values
+
+    def move(self, rows: NDArray[np.int64], theta: Floats, damping: float, clip: float) -> Floats:
+        """Move the dual variables of these rows; returns what they add to v, private until it has noise."""
+        out = np.empty_like(theta)
+        run = getattr(kernels, f"{self._kind}_batch")
+        fixed = self._targets, self._pulls, self._norms, theta, self._alpha
+        run(*self._parts, self._bias, rows, *fixed, damping, self._code, self._inner, clip, out)
+        return out
+
+    def __repr__(self) -> str:
+        return "_Duals(private)"
