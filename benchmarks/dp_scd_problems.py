@@ -108,6 +108,12 @@ class Split:
         with np.errstate(all="ignore"):
             return self.score_of_margins(self.X_test @ w)
 
+    def constant_score(self) -> float:
+        """Of no model at all: the centre of the labels, or the class that is right more often."""
+        if self.loss == "squared":
+            return self.score(np.zeros(self.X.shape[1]))
+        return min(self.score_of_margins(np.full(len(self.y_test), sign)) for sign in (-1.0, 1.0))
+
     @cached_property
     def solution(self) -> Floats:
         """The minimiser, by scikit-learn."""

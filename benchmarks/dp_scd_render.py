@@ -26,17 +26,17 @@ Damaskinos, Mendler-Dünner, Guerraoui, Papandreou and Parnell, "Differentially 
 regressions are centred, both over all rows and *taken for public here, as there*; then every row is divided by its
 norm, which depends on that row alone. Labels of regressions are in units of their deviation, and clipped to 3 of them
 for training; scores are in the label's own units, on labels that were not clipped. {train:.0%} of the rows train, the
-others test, another split for every seed. No intercept; lambda is the paper's, 1e-4, and 1e-5 for adult. The paper's
-YearPredictionMSD has 515,345 rows; ours is a part of it. {epochs} epochs everywhere (the paper: 50 for
-YearPredictionMSD) but where it says otherwise.
+others test, another split for every seed. No intercept; lambda is the paper's, 1e-4, and 1e-5 for adult. In
+place of YearPredictionMSD there is msd_subset_year: the same features of other and fewer songs. {epochs} epochs (the
+paper: 50 for YearPredictionMSD), but where it says otherwise.
 
 **Methods**, all with add-remove neighbours and calibrated by the library's accountant (privacy loss distributions):
 
 - *ours, the whole estimator, untuned*: `LinearSVC(loss="hinge")`, `LogisticRegression` or `Ridge` with
   `solver="dual"` and `row_norm=1` (`Ridge`: and `y_bounds`) on the same rows; scales are found inside the budget. It
-  has an intercept and its default penalty, on standardised columns, so it solves another problem than the paper's. What
-  it is after without privacy is scikit-learn's model of that kind on standardised columns.
-- *ours, untuned*: the solver by its rules (secret dual, noise on v alone), on the paper's problem.
+  has an intercept and its default penalty, on standardised columns, so it solves another problem than the paper's.
+- *ours, untuned*: the solver by its rules (secret dual, noise on v alone), on the paper's problem. Where its rules see
+  little noise, as for California at large epsilon, every step takes all rows, with momentum.
 - *ours, tuned*, and *the published variant, tuned* (noise on the dual vector too, at sqrt(2) C): batch and clip.
 - *sequential* (one epoch, because a row's batch is paid for once in each, at full price) and *primal*, accounted for
   what they really release; only the clip is tuned, at delta = 1e-3 alone.
@@ -54,8 +54,9 @@ QUICK = """\
 TARGETS = """\
 ## Numbers to reach
 
-The paper's problem has its optimum as the non-private score, the whole estimator has scikit-learn's on standardised
-columns. Verdicts are on ours alone, by the mean; the other methods are there to compare.
+Verdicts are on ours alone, by the mean; the other methods are there to compare. What "not private" means depends on the
+method: the whole estimator solves another problem than the paper's, and because it clips columns and labels it can be
+better than scikit-learn, so that its own limit is the stricter measure.
 """
 
 UTILITY = """\
@@ -177,8 +178,18 @@ def verdict(value: float, target: float) -> str:
     return "reached" if value <= target else "**not reached**"
 
 
-def _optimum_of(model: str) -> str:
-    return "standardised" if model == "fit" else "optimum"
+_REFERENCES = {
+    "optimum": "the optimum of the paper's problem",
+    "standardised": "scikit-learn, standardised columns",
+    "limit": "the same fit at an infinite epsilon",
+}
+
+
+def _references(results: Results, problem: str, model: str) -> dict[str, float]:
+    """What a method is after, and its score."""
+    names = ("standardised", "limit") if model == "fit" else ("optimum",)
+    found = {name: results.scores("plain", problem, name, None) for name in names}
+    return {name: float(np.mean(scores)) for name, scores in found.items() if scores}
 
 
 def targets(results: Results) -> list[str]:
@@ -190,16 +201,17 @@ def targets(results: Results) -> list[str]:
     ]
     rows = []
     for problem, epsilon, delta, limit, judged, asked in wanted:
+        where = f"{problem}, epsilon = {epsilon:g}, delta = {delta}"
         for model, method in METHODS.items():
             scores = results.scores(f"utility, {delta}", problem, model, epsilon)
             if not scores or model in ("sequential", "primal"):
                 continue
-            plain = float(np.mean(results.scores("plain", problem, _optimum_of(model), None)))
             mean = float(np.mean(scores))
-            told = verdict(mean, 1.02 * plain if limit is None else limit) if model in judged else ""
-            where = f"{problem}, epsilon = {epsilon:g}, delta = {delta}"
-            above = f"{100 * (mean / plain - 1):+.1f}%"
-            rows.append([where, asked, method.label, _cell(scores), _number(plain), above, told])
+            for name, plain in _references(results, problem, model).items():
+                told = verdict(mean, 1.02 * plain if limit is None else limit) if model in judged else ""
+                above = f"{100 * (mean / plain - 1):+.1f}%"
+                against = f"{_number(plain)}, {_REFERENCES[name]}"
+                rows.append([where, asked, method.label, _cell(scores), against, above, told])
     for name in results.problems("timing"):
         taken, limit = _timed(results, name)
         if math.isfinite(limit):
@@ -219,12 +231,13 @@ def utility(results: Results) -> list[str]:
     for name in names:
         (size, *_) = (r.size for r in results.rows("plain", name, "optimum", None))
         kind = "mean squared error" if problems.CASES[name][1] == "squared" else "part of wrong predictions"
-        plain = {m: _cell(results.scores("plain", name, m, None)) for m in ("optimum", "standardised", "zero")}
+        plain = {m: _cell(results.scores("plain", name, m, None)) for m in ("optimum", "standardised", "zero", "limit")}
+        limit = "" if plain["limit"] == "-" else f" the whole estimator at an infinite epsilon: {plain['limit']};"
         lines += [
             f"### {name}",
             "",
             f"{size[0]:,} x {size[1]}; {kind} on the test rows. Not private: {plain['optimum']}; scikit-learn on"
-            f" standardised columns, with an intercept: {plain['standardised']}; no model: {plain['zero']}.",
+            f" standardised columns, with an intercept: {plain['standardised']};{limit} no model: {plain['zero']}.",
             "",
         ]
         for delta in results.deltas(name):

@@ -140,7 +140,7 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
         checks.count("rows", arguments.rows, least=2),
         checks.count("columns", arguments.columns),
         loss,  # type: ignore[arg-type]
-        classes if loss == "multinomial" else 1,
+        classes if classes > 2 and loss != "squared" else 1,
         arguments.sparse,
         not arguments.no_intercept,
         budget,

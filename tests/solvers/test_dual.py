@@ -1,0 +1,261 @@
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from sklearn.svm import LinearSVC
+
+from tacit.privacy import Budget
+from tacit.solvers import DualSolver, Options, Rows, Task, choose, dual
+from tacit.solvers.dual import Settings
+
+from .support import CLASSES, PLAIN_LOSSES, either_intercept, either_table, objective, rows, solve, table, task
+
+every_loss = pytest.mark.parametrize("loss", DualSolver.losses)
+every_class_loss = pytest.mark.parametrize("loss", DualSolver.multiclass)
+every_variant = pytest.mark.parametrize("variant", ["secret", "published", "sequential", "primal"])
+PENALTY_OF_INTERCEPT = 1 / 400  # of that of features, where there is no noise
+
+
+def run(problem, data, l2=0.01, **options):
+    return solve(problem, data, l2=l2, solver="dual", **options)
+
+
+def class_task(loss, n, d, epsilon=1.0, **options):
+    return Task(n, d, loss, CLASSES, False, True, Budget(epsilon, 1e-6, "add-remove"), ("l2",), Options(**options))
+
+
+def optimum(loss, data, l2, fit_intercept):
+    """Of the problem with a penalty on the intercept, too."""
+    Z = table(data)
+    n, d = Z.shape
+    wide = np.hstack([Z, np.full((n, 1), float(fit_intercept))])
+    penalty = np.append(np.full(d, l2), l2 * PENALTY_OF_INTERCEPT)
+    if loss == "hinge":  # as liblinear, which penalises all entries of a row alike
+        to_weights = np.sqrt(l2 / penalty)
+        model = LinearSVC(loss="hinge", C=1 / (n * l2), fit_intercept=False, tol=1e-9, max_iter=10_000_000)
+        return (model.fit(wide * to_weights, data.targets).coef_ * to_weights)[:, : d + 1]
+
+    def value_and_slope(w):
+        margins = wide @ w
+        value = PLAIN_LOSSES[loss].value(margins, data.targets).mean() + penalty @ w**2 / 2
+        return value, wide.T @ PLAIN_LOSSES[loss].derivative(margins, data.targets) / n + penalty * w
+
+    return minimize(value_and_slope, np.zeros(d + 1), jac=True, method="BFGS", options={"gtol": 1e-9}).x[None, :]
+
+
+def penalised(loss, data, weights, l2):
+    return objective(loss, data, weights, l2) + l2 * PENALTY_OF_INTERCEPT / 2 * float(weights[0, -1] ** 2)
+
+
+def against_the_rest(data, k):
+    return Rows(data.Z, np.where(data.targets == k, 1.0, -1.0))
+
+
+# --- without noise it solves the problem -----------------------------------------------------------------------------
+
+
+@every_loss
+@either_intercept
+@either_table
+def test_without_noise_it_finds_the_optimum(loss, fit_intercept, sparse):
+    n, d, l2 = 300, 4, 0.01
+    data = rows(loss, n, d, sparse, seed=1)
+    weights = run(task(loss, n, d, sparse, fit_intercept, epsilon=math.inf), data, l2).weights
+    if not fit_intercept:
+        assert not weights[:, -1].any()
+    best = penalised(loss, data, optimum(loss, data, l2, fit_intercept), l2)
+    assert best * (1 - 1e-5) <= penalised(loss, data, weights, l2) <= best * (1 + (1e-3 if loss == "hinge" else 1e-5))
+
+
+@every_class_loss
+def test_each_class_is_its_own_problem(loss):
+    n, d, l2 = 300, 4, 0.01
+    data = rows("multinomial", n, d, seed=3)
+    weights = run(class_task(loss, n, d, math.inf), data, l2).weights
+    assert weights.shape == (CLASSES, d + 1)
+    for k in range(CLASSES):
+        binary = against_the_rest(data, k)
+        best = penalised(loss, binary, optimum(loss, binary, l2, True), l2)
+        assert penalised(loss, binary, weights[k : k + 1], l2) == pytest.approx(best, rel=1e-3)
+
+
+@every_loss
+def test_the_objective_falls_to_the_optimum_as_epsilon_grows(loss):
+    n, d, l2 = 2_000, 4, 0.01
+    data = rows(loss, n, d, seed=5)
+    best = objective(loss, data, optimum(loss, data, l2, True), l2)
+    found = []
+    for epsilon in (0.1, 1.0, 8.0):
+        weights = [run(task(loss, n, d, epsilon=epsilon, delta=1e-5), data, l2, seed=s).weights for s in range(5)]
+        found.append(np.mean([objective(loss, data, w, l2) for w in weights]) / best - 1)
+    assert found[0] > found[2] >= -1e-6
+    assert found[2] < 0.12, found
+
+
+@every_loss
+def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
+    """With momentum, too: then v and the dual variables both go on in the direction of the last step."""
+    kept, init = [], dual._Duals.__init__
+
+    def noted(self, *given):
+        init(self, *given)
+        kept.append(self)
+
+    monkeypatch.setattr(dual._Duals, "__init__", noted)
+    n, d, l2 = 200, 3, 0.1
+    data = rows(loss, n, d, seed=2)
+    for options in ({"n_passes": 7}, {"n_passes": 3, "batch_size": 20}):
+        weights = run(task(loss, n, d, epsilon=math.inf, **options), data, l2).weights[0]
+        alpha = kept[-1].at(np.arange(n))[:, 0]
+        v = weights * n * np.append(np.full(d, l2), l2 * PENALTY_OF_INTERCEPT)
+        np.testing.assert_allclose(v, np.append(data.Z.T @ alpha, alpha.sum()), atol=1e-9)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "batch", "steps"), [(120, 120, 10), (300, 300, 10), (45_000, 300, 1_500)])
+def test_batches_and_passes_follow_the_rule(n, batch, steps):
+    settings = Settings.of(task("logistic", n, 20, epsilon=0.1))
+    assert (settings.batch, settings.sampling, settings.steps) == (batch, batch / n, steps)
+    assert not settings.momentum
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("n", [200, 2_000])
+def test_the_clip_is_the_longest_update_of_a_row(loss, n, monkeypatch):
+    seen, mechanism = [], dual._mechanism
+
+    def noted(given, clip):
+        seen.append(clip)
+        return mechanism(given, clip)
+
+    monkeypatch.setattr(dual, "_mechanism", noted)
+    d, l2 = 8, 0.03
+    run(task(loss, n, d, epsilon=0.1), rows(loss, n, d), l2)
+    width, reach = d + 1, 3.0 if loss == "squared" else 1.0
+    wanted = reach * math.sqrt(width) / (1 + min(300, n) * width / (l2 * n))
+    assert seen == [pytest.approx(wanted, rel=1e-12)]
+    run(task(loss, n, d, epsilon=0.1, clip=0.7), rows(loss, n, d), l2)
+    assert seen[1] == 0.7
+
+
+def test_a_user_sets_batch_and_passes():
+    settings = Settings.of(task("logistic", 1_000, 5, batch_size=50, n_passes=3))
+    assert (settings.batch, settings.steps, settings.sampling) == (50, 60, 0.05)
+
+
+def test_a_batch_cannot_be_larger_than_all_rows():
+    data = rows("logistic", 100, 3)
+    one, other = (run(task("logistic", 100, 3, batch_size=size, n_passes=3), data).weights for size in (100, 1_000))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
+    problem = task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9)
+    plan = DualSolver().plan(problem, 1.0)
+    assert [(r.count, r.sampling) for r in plan.releases] == [(10_000, 1e-3)]
+    for epsilon in (0.1, 1.0):
+        event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove")).event
+        assert 0.99 * epsilon <= PLDAccountant().compose(event).get_epsilon(1e-9) <= epsilon
+
+
+# --- what it serves, and what it refuses -----------------------------------------------------------------------------
+
+
+def test_replace_one_is_refused():
+    with pytest.raises(ValueError, match="does not serve adjacency='replace-one'"):
+        choose("dual", task("logistic", 100, 3, adjacency="replace-one"))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_several_classes_are_for_hinges(loss):
+    with pytest.raises(ValueError, match="more than two classes"):
+        choose("dual", class_task(loss, 100, 3))
+
+
+def test_the_primal_variant_refuses_several_classes():
+    with pytest.raises(ValueError, match="more than two classes"):
+        DualSolver().plan(class_task("hinge", 100, 3, variant="primal"), 1.0)
+
+
+@every_loss
+@every_variant
+def test_sparse_and_dense_agree(loss, variant):
+    n, d = 60, 6
+    data = rows(loss, n, d, sparse=True, seed=2)
+    options = {"batch_size": 6 if variant == "primal" else 20, "n_passes": 3, "variant": variant}
+    one = run(task(loss, n, d, True, **options), data).weights
+    other = run(task(loss, n, d, **options), Rows(table(data), data.targets)).weights
+    np.testing.assert_allclose(one, other, atol=1e-7)
+
+
+@every_loss
+def test_rows_of_zeros_do_no_harm(loss):
+    data = rows(loss, 100, 3)
+    data.Z[:50] = 0.0
+    for stored in (data, Rows(csr_array(data.Z), data.targets)):
+        weights = run(task(loss, 100, 3, stored is not data, fit_intercept=False, epsilon=math.inf), stored).weights
+        rest = run(task(loss, 50, 3, fit_intercept=False, epsilon=math.inf), Rows(data.Z[50:], data.targets[50:]), 0.02)
+        np.testing.assert_allclose(weights, rest.weights, rtol=2e-2, atol=2e-3)
+
+
+@every_loss
+@every_variant
+def test_without_an_intercept_there_is_none(loss, variant):
+    options = {"variant": variant, "n_passes": 2, "batch_size": 10 if variant != "primal" else 2}
+    solution = run(task(loss, 100, 3, fit_intercept=False, **options), rows(loss, 100, 3))
+    assert not solution.weights[:, -1].any()
+    assert solution.weights[:, :-1].all()
+
+
+def test_newtons_single_step_comes_close():
+    data = rows("logistic", 2_000, 4, seed=4)
+    exact, newton = (
+        run(task("logistic", 2_000, 4, epsilon=4.0, inner=inner), data).weights for inner in ("exact", "newton")
+    )
+    assert not np.array_equal(exact, newton)
+    assert objective("logistic", data, newton, 0.01) < 1.05 * objective("logistic", data, exact, 0.01)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared hinge"])
+def test_the_inner_step_matters_for_the_logistic_loss_alone(loss):
+    data = rows(loss, 200, 3)
+    one, other = (run(task(loss, 200, 3, inner=inner), data).weights for inner in ("exact", "newton"))
+    np.testing.assert_array_equal(one, other)
+
+
+# --- variants --------------------------------------------------------------------------------------------------------
+
+
+@every_loss
+def test_the_published_variant_has_more_noise(loss):
+    data, options = rows(loss, 1_000, 4), {"batch_size": 100, "n_passes": 3}
+    secret, published = (run(task(loss, 1_000, 4, variant=v, **options), data).noise for v in ("secret", "published"))
+    np.testing.assert_allclose(published, math.sqrt(2) * secret, rtol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["published", "sequential", "primal"])
+@every_loss
+def test_every_variant_learns_without_noise(loss, variant):
+    n, d, l2 = 150, 3, 0.05
+    data = rows(loss, n, d, seed=6)
+    options = {"variant": variant, "n_passes": 60, "batch_size": 2 if variant == "primal" else 30}
+    weights = run(task(loss, n, d, epsilon=math.inf, **options), data, l2).weights
+    best = objective(loss, data, optimum(loss, data, l2, True), l2)
+    nothing = objective(loss, data, np.zeros_like(weights), l2)
+    left = 0.6 if variant == "published" else 0.1  # whose steps are as short as batches of parallel rows ask for
+    assert objective(loss, data, weights, l2) - best < left * (nothing - best)
+
+
+@every_loss
+def test_stated_noise_is_that_of_the_weights(loss):
+    n, d, l2 = 400, 3, 0.5
+    data = Rows(np.zeros((n, d)), rows(loss, n, d).targets)  # nothing but noise in the weights of features
+    problem = task(loss, n, d, epsilon=0.5, batch_size=100, n_passes=1)
+    solutions = [run(problem, data, l2, seed=seed) for seed in range(60)]
+    spread = np.sqrt(np.mean([s.weights[0, :d] ** 2 for s in solutions]))
+    assert spread == pytest.approx(solutions[0].noise[0, 0], rel=0.25)
