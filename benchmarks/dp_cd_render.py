@@ -42,7 +42,7 @@ relative error of .7551. No intercept. Standardisation is not accounted for, her
   all columns once.
 - *DP-SGD*: proximal, Poisson samples, calibrated by privacy loss distributions, written in NumPy. The paper does not
   print its batch size; here it is tuned too, over {batches}.
-- The paper's DP-SCD is not here: the library has no dual solver yet.
+- The paper's DP-SCD is in a benchmark of its own, dp_scd.py.
 
 **Tuning is for free here**, as in the paper: step and clip are chosen for every cell on the data itself, which no
 private fit can do. The grid is the paper's: 10 steps (DP-CD and greedy: 0.01 to 10 over M_j; DP-SGD: 1e-6 to 1 over the

@@ -175,7 +175,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
     """Part, problem and method of everything asked for."""
     for part in arguments.parts:
         for name in timing.NAMES if part == "timing" else arguments.problems:
-            for method in [*arguments.methods, "plain"] if part == "utility" else [""]:
+            for method in arguments.methods if part == "utility" else [""]:
                 yield part, name, method
 
 
@@ -223,7 +223,8 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
     parser.add_argument("--parts", nargs="+", default=PARTS[:-1], choices=PARTS)
     parser.add_argument("--problems", nargs="+", choices=problems.NAMES, default=problems.NAMES)
-    parser.add_argument("--methods", nargs="+", choices=tuple(METHODS), default=tuple(METHODS))
+    names = (*METHODS, "plain")
+    parser.add_argument("--methods", nargs="+", choices=names, default=names, help="plain is without privacy")
     parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
     parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
     parser.add_argument("--quick", action="store_true", help="few rows, budgets and seeds, in two minutes")

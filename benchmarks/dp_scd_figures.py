@@ -29,7 +29,7 @@ _COLORS = {
 
 def figures(results: Results, folder: Path) -> None:
     """Draw what has records."""
-    if results.problems("utility, 1e-3"):
+    if results.problems("utility, 1e-3") and results.problems("plain"):
         _utility(results, folder / "dp_scd_figure_1.png")
     if results.problems("convergence"):
         _convergence(results, folder / "dp_scd_figure_2.png")
@@ -56,7 +56,7 @@ def _save(figure: Figure, handles: dict[str, Any], path: Path) -> None:
 def _utility(results: Results, path: Path) -> None:
     """A row for each delta, a column for each problem."""
     tables = [table for table in ("utility, 1e-3", "utility, n^-1.5") if results.problems(table)]
-    names = results.problems(tables[0])
+    names = [name for name in results.problems(tables[0]) if results.rows("plain", name, "optimum", None)]
     figure, handles = _canvas(len(tables), len(names)), {}
     for place, (table, name) in enumerate((table, name) for table in tables for name in names):
         axes = figure.add_subplot(len(tables), len(names), place + 1)

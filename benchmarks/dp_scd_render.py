@@ -68,11 +68,18 @@ The dashed line is the optimum of the paper's problem; what is far worse than no
 standard deviation.
 """
 
+DUELS = """\
+### Ours against the others
+
+At how many budgets the mean score of ours is at or below that of another method:
+"""
+
 COUNTS = """\
 ## What tuning costs
 
 Points that were tried for each problem and budget. The paper counts 156 for DP-SCD and 2,028 for DP-SGD. Tuning is not
-free for anyone who has no second set of such rows.
+free for anyone who has no second set of such rows. Where tuning often took the smallest or largest batch of the grid, a
+wider grid may find better.
 """
 
 CONVERGENCE = """\
@@ -209,7 +216,7 @@ def targets(results: Results) -> list[str]:
             mean = float(np.mean(scores))
             for name, plain in _references(results, problem, model).items():
                 told = verdict(mean, 1.02 * plain if limit is None else limit) if model in judged else ""
-                above = f"{100 * (mean / plain - 1):+.1f}%"
+                above = f"{100 * (mean / plain - 1):+.2f}%"
                 against = f"{_number(plain)}, {_REFERENCES[name]}"
                 rows.append([where, asked, method.label, _cell(scores), against, above, told])
     for name in results.problems("timing"):
@@ -224,7 +231,7 @@ def targets(results: Results) -> list[str]:
 
 def utility(results: Results) -> list[str]:
     """A table for each problem and delta."""
-    names = [name for name in problems.NAMES if results.deltas(name)]
+    names = [name for name in results.problems("plain") if results.deltas(name)]
     if not names:
         return []
     lines = [UTILITY]
@@ -252,6 +259,22 @@ def utility(results: Results) -> list[str]:
     return lines
 
 
+def duels(results: Results) -> list[str]:
+    """At how many budgets each of ours has the lower mean, or the same."""
+    others = ("published", "sgd", "tail")
+    rows = []
+    for name in results.problems("plain"):
+        budgets = [(f"utility, {d}", e) for d in results.deltas(name) for e in results.epsilons(f"utility, {d}", name)]
+        for model in ("fit", "rule", "tuned"):
+            cells = []
+            for other in others:
+                pairs = [[results.scores(table, name, m, e) for m in (model, other)] for table, e in budgets]
+                means = [(np.mean(ours), np.mean(theirs)) for ours, theirs in pairs if ours and theirs]
+                cells.append(f"{sum(ours <= theirs for ours, theirs in means)} of {len(means)}" if means else "-")
+            rows.append([name, METHODS[model].label, *cells])
+    return [DUELS, *_lines(["problem", "", *(METHODS[m].label for m in others)], rows)] if rows else []
+
+
 def counts(results: Results) -> list[str]:
     """How many points each method was tuned over."""
     rows = []
@@ -260,8 +283,11 @@ def counts(results: Results) -> list[str]:
         tried = f"{max(r.scores['tried'][0] for r in records):.0f}" if records else "none"
         what = {"rule": "-", "fit": "-", "sequential": "clip", "primal": "clip"}.get(model, "batch, clip")
         what = "batch, clip, step" if model in ("sgd", "tail") else what
-        rows.append([method.label, what, tried])
-    return [COUNTS, *_lines(["method", "tuned", "points"], rows)]
+        ends = min((p.batch for p in method.grid), default=0), max((p.batch for p in method.grid), default=0)
+        edge = [sum(r.scores["batch"][0] == end for r in records) for end in ends]
+        tuned = f"{edge[0]} and {edge[1]} of {len(records)}" if records and ends[0] < ends[1] else "-"
+        rows.append([method.label, what, tried, tuned])
+    return [COUNTS, *_lines(["method", "tuned", "points", "took the smallest and largest batch"], rows)]
 
 
 def convergence(results: Results) -> list[str]:
@@ -365,6 +391,7 @@ def page(results: Results, most_rows: int | None, kept: int, runs: int, seeds: i
         *([QUICK.format(rows=most_rows)] if most_rows else []),
         *targets(results),
         *utility(results),
+        *duels(results),
         *counts(results),
         *convergence(results),
         *grids(results),

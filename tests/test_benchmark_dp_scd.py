@@ -78,6 +78,7 @@ def test_a_run_measures_every_method_and_writes_the_page(tiny, tmp_path):
     assert "| one epoch, dense, hinge | at most 2.5 times the two products |" in page
     assert "| DP-SGD, tail average, tuned | batch, clip, step |" in page
     assert "CSR, logistic" in page
+    assert "| Logistic, phishing | ours, tuned | " in page.partition("### Ours against the others")[2]
     for number in (1, 2, 3):
         assert (tmp_path / f"dp_scd_figure_{number}.png").stat().st_size > 1_000
 

@@ -52,6 +52,7 @@ _BATCH = 300
 _PASSES = 10
 _MOST_STEPS = 3_000  # over all rows
 _CURVATURE_SHARE = 0.05
+_INTERCEPT = 2e-4  # the intercept's penalty where there is little noise: too small to move it, or the objective
 _SMALLEST = 1e-12  # strength of a penalty: without any there is no dual
 
 
@@ -63,7 +64,6 @@ class Settings:
     batch: float  # expected rows in a step
     sampling: float
     reach: float  # the longest that a dual variable moves in a step, but for the damping
-    growth: float  # how far the noise is below what matters
     momentum: bool
 
     @classmethod
@@ -73,14 +73,13 @@ class Settings:
         growth = max(1.0, math.sqrt(task.calm))
         whole = growth > 1.0 and options.batch_size is None and options.variant == "secret"
         batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
-        most = _MOST_STEPS * (4 if task.loss == "hinge" else 1)  # whose dual is not curved
+        most = _MOST_STEPS * (8 if task.loss == "hinge" else 1)  # whose dual is not curved
         passes = options.n_passes or (min(most, 30.0 * growth) if whole else _PASSES)
         return cls(
             steps=max(1, round(passes * task.n / batch)),
             batch=float(batch),
             sampling=batch / task.n,
-            reach=(LIMIT if task.loss == "squared" else 1.0) * min(growth, 1e6),
-            growth=growth,
+            reach=(LIMIT if task.loss == "squared" else 1.0) * min(growth, 10.0 if task.loss == "hinge" else 4.0),
             momentum=whole,
         )
 
@@ -121,7 +120,8 @@ class DualSolver:
         if task.options.variant == "primal":
             return _primal(task, rows, strengths, meter)
         settings = Settings.of(task)
-        l2 = np.maximum(np.append(strengths.l2, strengths.l2.mean() / min(settings.growth, 20.0) ** 2), _SMALLEST)
+        own = float(strengths.l2.mean())
+        l2 = np.maximum(np.append(strengths.l2, min(own, _INTERCEPT) if settings.momentum else own), _SMALLEST)
         scale = 1.0 / (task.n * l2)
         damping = settings.batch
         if settings.momentum:
@@ -196,7 +196,7 @@ def _sequential(
                 for i in rows:
                     v = v + duals.move(np.array([i]), v * scale, 1.0, clip * SHRINK)
                 both = np.concatenate([(duals.at(rows) - old).ravel(), (v - start).ravel()])
-                noisy = tape.release(both, at)
+                noisy = tape.put(both, at)
                 at += both.size
                 duals.put(rows, old + noisy[: old.size].reshape(old.shape))
                 v = start + noisy[old.size :].reshape(v.shape)

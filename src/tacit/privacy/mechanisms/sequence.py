@@ -36,7 +36,7 @@ class Tape:
     step: float
     bound: float
 
-    def release(self, values: Floats, start: int) -> Floats:
+    def put(self, values: Floats, start: int) -> Floats:
         """These values, released with the noise from place `start` on."""
         out = np.empty(len(values))
         for k, value in enumerate(values):
