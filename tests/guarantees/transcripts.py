@@ -232,7 +232,7 @@ class Replay(Tape):
     released: np.ndarray
     exact: np.ndarray
 
-    def release(self, values, start):
+    def put(self, values, start):
         there = slice(start, start + len(values))
         self.exact[there] = values
         return np.copy(self.released[there])

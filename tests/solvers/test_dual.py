@@ -16,7 +16,6 @@ from .support import CLASSES, PLAIN_LOSSES, either_intercept, either_table, obje
 every_loss = pytest.mark.parametrize("loss", DualSolver.losses)
 every_class_loss = pytest.mark.parametrize("loss", DualSolver.multiclass)
 every_variant = pytest.mark.parametrize("variant", ["secret", "published", "sequential", "primal"])
-PENALTY_OF_INTERCEPT = 1 / 400  # of that of features, where there is no noise
 
 
 def run(problem, data, l2=0.01, **options):
@@ -32,7 +31,7 @@ def optimum(loss, data, l2, fit_intercept):
     Z = table(data)
     n, d = Z.shape
     wide = np.hstack([Z, np.full((n, 1), float(fit_intercept))])
-    penalty = np.append(np.full(d, l2), l2 * PENALTY_OF_INTERCEPT)
+    penalty = np.append(np.full(d, l2), min(l2, dual._INTERCEPT))
     if loss == "hinge":  # as liblinear, which penalises all entries of a row alike
         to_weights = np.sqrt(l2 / penalty)
         model = LinearSVC(loss="hinge", C=1 / (n * l2), fit_intercept=False, tol=1e-9, max_iter=10_000_000)
@@ -47,7 +46,7 @@ def optimum(loss, data, l2, fit_intercept):
 
 
 def penalised(loss, data, weights, l2):
-    return objective(loss, data, weights, l2) + l2 * PENALTY_OF_INTERCEPT / 2 * float(weights[0, -1] ** 2)
+    return objective(loss, data, weights, l2) + min(l2, dual._INTERCEPT) / 2 * float(weights[0, -1] ** 2)
 
 
 def against_the_rest(data, k):
@@ -110,7 +109,7 @@ def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
     for options in ({"n_passes": 7}, {"n_passes": 3, "batch_size": 20}):
         weights = run(task(loss, n, d, epsilon=math.inf, **options), data, l2).weights[0]
         alpha = kept[-1].at(np.arange(n))[:, 0]
-        v = weights * n * np.append(np.full(d, l2), l2 * PENALTY_OF_INTERCEPT)
+        v = weights * n * np.append(np.full(d, l2), l2 if "batch_size" in options else dual._INTERCEPT)
         np.testing.assert_allclose(v, np.append(data.Z.T @ alpha, alpha.sum()), atol=1e-9)
 
 
