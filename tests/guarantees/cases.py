@@ -179,9 +179,20 @@ GAUSSIAN = [case for case in BASIC if case.is_gaussian]
 WITH_MU = [case for case in BASIC if case.has_mu]
 SUMS = [case for case in BASIC if not case.perturbs]
 
-basic = pytest.mark.parametrize("case", BASIC, ids=str)
-every_case = pytest.mark.parametrize("case", CASES + WIDE, ids=str)
-every_variant = pytest.mark.parametrize("case", CASES + WIDE + TUNED, ids=str)
+
+def timed(cases):
+    """The same, of solvers that sample rows mostly for the long run: each budget takes time to calibrate."""
+    return [pytest.param(case, marks=[pytest.mark.slow] * _is_long(case)) for case in cases]
+
+
+def _is_long(case):
+    quick = {"sgd": ("squared", "logistic"), "dual": ("squared",)}.get(case.solver.name, (case.loss,))
+    return case.loss not in quick or (case.whole and case.loss != "squared")
+
+
+basic = pytest.mark.parametrize("case", timed(BASIC), ids=str)
+every_case = pytest.mark.parametrize("case", timed(CASES + WIDE), ids=str)
+every_variant = pytest.mark.parametrize("case", timed(CASES + WIDE + TUNED), ids=str)
 
 
 def table(n=N, d=D, seed=0):

@@ -188,12 +188,15 @@ def audit_of_fits(case, name, trials):
     return contradiction(outputs, fit(worlds[0]).guarantee, 1 if case.adjacency == "replace-one" else 2)
 
 
-# Adjacencies, storage, declared bounds and pairs take turns; those that repeat a loss are for the long run.
+# Storage, declared bounds and pairs take turns; all but the first loss of a solver and the default classifier
+# are for the long run.
+_CLASSIFIER = {"gradient": "logistic"}
 TURNS = [
     pytest.param(
         replace(case, sparse=k % 4 == 3, declared=k % 2 == 1),
         list(PAIRS)[k % len(PAIRS)],
-        marks=[pytest.mark.slow] * (k // 2 % 2 != k % 2),
+        marks=[pytest.mark.slow]
+        * (case.whole or case.loss not in (case.solver.losses[0], _CLASSIFIER.get(case.solver.name))),
     )
     for k, case in enumerate(BASIC)
 ]
@@ -302,7 +305,9 @@ def test_one_release_without_noise_is_caught(case, monkeypatch):
     assert len(wrong_noise(steps)) == 1
 
 
-@basic
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c.loss != c.solver.losses[0])) for c in BASIC], ids=str
+)
 def test_an_exact_mean_in_place_of_the_intercept_is_caught(case):
     fit = fresh_fits(case, epsilon=1.0)
 

@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _NO_LIMIT = 1e300
+_SHORTEST = 1e-100  # length that a row is taken to have at least: squares of entries far below it would vanish
 
 
 class Columns:
@@ -65,7 +66,7 @@ class Columns:
         else:
             self._run("largest", weights, norms)
         out = np.empty((2, self._task.n))
-        out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, clip / _NO_LIMIT)
+        out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, _SHORTEST)
         out[1] = intercept
         out[:, ~np.isfinite(norms)] = 0.0
         return out
