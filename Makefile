@@ -39,7 +39,7 @@ layers: venv
 	$(BIN)/lint-imports
 
 unit: venv
-	$(BIN)/pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
 
 test-all: lint types layers
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term
