@@ -192,14 +192,14 @@ def _sequential(
             nonlocal v
             at, released = 0, []
             for rows in batches:
-                old, start = duals.at(rows), v.copy()
-                for i in rows:
-                    v = v + duals.move(np.array([i]), v * scale, 1.0, clip * SHRINK)
-                both = np.concatenate([(duals.at(rows) - old).ravel(), (v - start).ravel()])
+                old, added = duals.at(rows), np.zeros_like(v)
+                for i in rows:  # summed by itself: beside a large v its rounding would count
+                    added += duals.move(np.array([i]), (v + added) * scale, 1.0, clip * SHRINK)
+                both = np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()])
                 noisy = tape.put(both, at)
                 at += both.size
                 duals.put(rows, old + noisy[: old.size].reshape(old.shape))
-                v = start + noisy[old.size :].reshape(v.shape)
+                v = v + noisy[old.size :].reshape(v.shape)
                 released.append(noisy)
             return np.concatenate(released)
 
