@@ -1,4 +1,7 @@
-"""The time of one epoch of the dual solver, against `X @ v` plus `X.T @ z` on the same rows."""
+"""The time of one epoch of the dual solver, against `X @ v` plus `X.T @ z` on the same rows in double precision.
+
+The solver has dense rows in single precision, as the driver of a fit stores them for it.
+"""
 
 import math
 import time
@@ -36,6 +39,7 @@ def _rows(kind: str, loss: LossName) -> Rows:
 def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
     """Seconds of one more epoch: between a short and a long run, calibrated before."""
     n, d = SIZE
+    rows = Rows(rows.Z if kind == "CSR" else rows.Z.astype(np.float32), rows.targets)
     solver, runs = SOLVERS["dual"], []
     for epochs in (_SHORT, _LONG):
         options = Options(n_passes=epochs, batch_size=min(300, n))

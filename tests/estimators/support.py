@@ -63,9 +63,9 @@ def releases(monkeypatch):
     made = []
     grant = Meter.grant
 
-    def counted(meter, name, kind):
-        made.append(name)
-        return grant(meter, name, kind)
+    def counted(meter, name, kind, count=1):
+        made.extend([name] * count)
+        return grant(meter, name, kind, count)
 
     monkeypatch.setattr(Meter, "grant", counted)
     return made

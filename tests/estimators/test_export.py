@@ -7,7 +7,13 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tacit import LogisticRegression
 
 from .support import KINDS, every, quiet
 
@@ -118,3 +124,23 @@ def test_it_predicts_in_a_process_without_tacit(tmp_path):
     command = [sys.executable, "-W", "error", "-c", PREDICT, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.strip() == "done", done.stderr
+
+
+def test_one_against_the_rest_is_exported_with_its_probabilities():
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(epsilon=1e6, solver="dual", classes=[0, 1, 2]).fit(X, y)
+    plain = model.to_sklearn()
+    np.testing.assert_array_equal(plain.predict(X), model.predict(X))
+    np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(plain.decision_function(X), model.decision_function(X), rtol=1e-12)
+    assert "tacit" not in {type(step).__module__.partition(".")[0] for _, step in plain.steps}
+
+
+def test_one_against_the_rest_is_what_scikit_learn_finds_without_noise():
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(epsilon=float("inf"), solver="dual", classes=[0, 1, 2]).fit(X, y)
+    bounded = np.clip(X, model.clip_low_, model.clip_high_)
+    units = StandardScaler().fit(bounded)
+    peer = OneVsRestClassifier(PlainLogisticRegression(tol=1e-10, max_iter=1_000)).fit(units.transform(bounded), y)
+    theirs = peer.predict_proba(units.transform(bounded))
+    assert np.abs(model.predict_proba(X) - theirs).max() < 0.03

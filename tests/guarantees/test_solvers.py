@@ -62,10 +62,10 @@ def test_a_fit_makes_the_releases_it_planned(case, epsilon, monkeypatch):
     made, plans = Counter(), []
     grant = Meter.grant
 
-    def counted(meter, name, kind):
-        made[name, kind] += 1
+    def counted(meter, name, kind, count=1):
+        made[name, kind] += count
         plans.append(meter._calibrated)
-        return grant(meter, name, kind)
+        return grant(meter, name, kind, count)
 
     monkeypatch.setattr(Meter, "grant", counted)
     fit = private_fit(case.request(epsilon), case.store(sample(case)[0]), sample(case)[1])

@@ -10,8 +10,8 @@ the row that differs, which is row 0 here, given everybody else's coins.
 
 Sequences: a walk computes its values one after the other. The other world's walk is asked for each value without noise,
 on a copy, and then given the noise that leads to the value of the history; a walk that hands its values to the tape
-gets those of the history from there. Public choices of the run, such as an order
-of coordinates, are part of the history.
+gets those of the history from there. Public choices of the run, such as an order of coordinates, are part of the
+history. Steps on samples that a solver makes at once are made one at a time here, and led in the same way.
 
 Objective perturbation: what is released is the minimiser. The same history is the same minimiser, so the other world is
 given the linear term that leads to it; how far apart the two searches stop is the distance that noise must cover.
@@ -30,16 +30,18 @@ import numpy as np
 
 from tacit.privacy import Meter
 from tacit.privacy.mechanisms import (
+    Batches,
     GaussianMatrix,
     GaussianSequence,
     GaussianVector,
     ObjectivePerturbation,
+    SampledSteps,
     Sensitivity,
     Tape,
     selection,
 )
 from tacit.privacy.plan import CalibratedPlan
-from tacit.solvers import objective
+from tacit.solvers import dual, objective
 from tacit.solvers.columns import Columns
 
 
@@ -57,7 +59,7 @@ class Step:
     sampling: float = 1.0
     sample: np.ndarray | None = None
     problem: Any = None  # of objective perturbation, with the weights found
-    tape: Tape | None = None  # of a sequence
+    tape: Tape | Batches | None = None  # of a sequence, or of a step on a sample
     prior: np.ndarray | float = 0.0  # public log-weights of a selection
     choices: tuple[np.ndarray, ...] = ()  # that are public, made before this release
 
@@ -99,8 +101,8 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
     samples: dict[str, np.ndarray] = {}
     choices: list[np.ndarray] = []  # public ones, since the last release
     asked: list[Any] = []  # name and multiplier of the selection being made
-    pick, sample, draw = selection._pick, Meter.sample, ObjectivePerturbation.draw
-    minimiser, walked = objective._Problem.minimiser, GaussianSequence.release
+    pick, sample, draw = selection._pick, Meter.samples, ObjectivePerturbation.draw
+    minimiser, walked, stepped = objective._Problem.minimiser, GaussianSequence.release, SampledSteps.release
 
     def add(step):
         steps.append(replace(step, choices=tuple(choices)))
@@ -143,6 +145,29 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         add(Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0]))
         return out
 
+    def recorded_steps(self, meter, name, n, size, count, walk):
+        return np.concatenate([recorded_step(self, meter, name, n, size, walk) for _ in range(count)])
+
+    def recorded_step(self, meter, name, n, size, walk):
+        tapes = []
+
+        def noted(batches):
+            tapes.append(batches)
+            return walk(batches)
+
+        if history is None:
+            out = stepped(self, meter, name, n, size, 1, noted)
+            exact = out - tapes[0].noise * tapes[0].step
+        else:
+            rows, starts = meter.samples(name, n, 1)
+            meter.grant(name, self.kind)
+            tapes.append(replace(history[len(steps)].tape, rows=rows, starts=starts))
+            out, exact = step_again(walk, tapes[0], history[len(steps)].released)
+        sensitivity = self.sensitivity.under(meter.adjacency)
+        step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0])
+        add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name)))
+        return out
+
     def recorded_choice(original):
         def choose(meter, *sizes):
             made = original(meter, *sizes)
@@ -167,14 +192,15 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         add(step if prior is None else replace(step, prior=prior))
         return choice
 
-    def recorded_sample(meter, name, n):
-        places = sample(meter, name, n)
+    def recorded_sample(meter, name, n, count):
+        assert count == 1
+        places, _ = sample(meter, name, n, count)
         if history is not None:
             places = history[len(steps)].sample
         if coin is not None:
             places = np.concatenate([np.zeros(int(coin), dtype=np.int64), places[places != 0]])
         samples[name] = places
-        return places
+        return places, np.array([0, len(places)])
 
     def recorded_draw(self, meter, name, size):
         linear = draw(self, meter, name, size)
@@ -199,12 +225,14 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         for kind in (GaussianVector, GaussianMatrix):
             stack.enter_context(patch.object(kind, "release", recorded(kind.release)))
         stack.enter_context(patch.object(GaussianSequence, "release", recorded_walk))
+        stack.enter_context(patch.object(SampledSteps, "release", recorded_steps))
         for name in ("public_order", "public_draws"):
             stack.enter_context(patch.object(Meter, name, recorded_choice(getattr(Meter, name))))
-        for kind in (selection.Quantile, selection.Selection, selection.SignedVertex, selection.TopK):
+        chosen = (selection.Quantile, selection.Selection, selection.SignedVertex, selection.Threshold, selection.TopK)
+        for kind in chosen:
             stack.enter_context(patch.object(kind, "release", named(kind.release)))
         stack.enter_context(patch.object(selection, "_pick", recorded_pick))
-        stack.enter_context(patch.object(Meter, "sample", recorded_sample))
+        stack.enter_context(patch.object(Meter, "samples", recorded_sample))
         stack.enter_context(patch.object(ObjectivePerturbation, "draw", recorded_draw))
         stack.enter_context(patch.object(objective._Problem, "minimiser", recorded_minimiser))
         yield steps
@@ -225,6 +253,16 @@ def walk_again(walk, tape, released):
     return np.copy(released), exact
 
 
+def step_again(walk, batches, released):
+    """Lead a step on a sample to what was released before; returns that, and what it is without noise."""
+    assert batches.step > 0.0
+    exact = twin(walk)(replace(batches, noise=np.zeros_like(batches.noise)))
+    noise = np.rint(released / batches.step) - np.rint(exact / batches.step)
+    again = walk(replace(batches, noise=noise.astype(np.int64)))
+    assert np.all(np.abs(again - released) <= 1e-15 * np.abs(released))
+    return np.copy(released), exact
+
+
 @dataclass(frozen=True, eq=False)
 class Replay(Tape):
     """Hands out what was released before, and keeps what it is asked to release."""
@@ -242,7 +280,7 @@ def twin(thing):
     """A copy with arrays of its own; nothing else in it changes."""
     other = copy.copy(thing)
     for name, value in vars(thing).items():
-        if isinstance(value, np.ndarray | Columns):
+        if isinstance(value, np.ndarray | Columns | dual._Duals):
             setattr(other, name, value.copy() if isinstance(value, np.ndarray) else twin(value))
     return other
 

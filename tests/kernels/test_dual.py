@@ -21,8 +21,8 @@ signs = st.sampled_from([-1.0, 1.0])
 logarithms = st.floats(-6.0, 8.0)
 
 
-def step(alpha, margin, target, s, loss, inner=kernels.EXACT):
-    return kernels.dual_step(alpha, margin, target, s, LOSSES[loss], inner)
+def step(alpha, margin, target, s, loss, inner=kernels.EXACT, kink=0.0):
+    return kernels.dual_step(alpha, margin, target, s, LOSSES[loss], inner, kink)
 
 
 def conjugate(loss, alpha, target):
@@ -80,6 +80,21 @@ def test_a_step_minimises_the_subproblem(loss, share, margin, sign, value, power
     assert sides[0] - 1e-12 <= zeta <= sides[1] + 1e-12
     ours = subproblem(zeta, alpha, margin, target, s, loss)
     assert ours <= found.fun + 1e-9 * max(1.0, abs(found.fun))
+
+
+@repeatable
+@given(st.floats(0.0, 1.0), st.floats(-5.0, 5.0), signs, st.floats(-4.0, 4.0), st.floats(-3.0, 0.5))
+def test_a_step_of_a_rounded_hinge_minimises_its_subproblem(share, margin, target, power, wide):
+    s, kink, alpha = 10.0**power, 10.0**wide, target * share
+    zeta = step(alpha, margin, target, s, "hinge", kink=kink)
+
+    def value(zeta):
+        return subproblem(zeta, alpha, margin, target, s, "hinge") + kink * (alpha + zeta) ** 2 / 2
+
+    found = minimize_scalar(value, bounds=sorted((-alpha, target - alpha)), method="bounded", options={"xatol": 1e-10})
+    assert 0.0 <= target * (alpha + zeta) <= 1.0 + 1e-12
+    inside = alpha + zeta if 0.0 <= target * (alpha + zeta) <= 1.0 else target
+    assert value(inside - alpha) <= found.fun + 1e-9 * max(1.0, abs(found.fun))
 
 
 @repeatable
@@ -155,7 +170,7 @@ def norms_of(Z, bias):
 
 def dense(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
     alpha, out, norms = alpha.copy(), np.empty_like(theta), norms_of(Z, bias)
-    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, clip, out
+    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, KINK, clip, out
     kernels.dense_batch(Z, bias, rows, *fixed)
     return alpha, out
 
@@ -163,8 +178,8 @@ def dense(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
 def sparse(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
     table = csr_array(Z)
     alpha, out, norms = alpha.copy(), np.empty_like(theta), norms_of(Z, bias)
-    place = table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
-    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, clip, out
+    place = table.data, table.indices, table.indptr
+    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, KINK, clip, out
     kernels.sparse_batch(*place, bias, rows, *fixed)
     return alpha, out
 
@@ -175,7 +190,7 @@ def plain(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
     for i in rows:
         x = np.append(Z[i], bias)
         s = damping * x @ x / 7.0
-        zeta = np.array([step(alpha[i, k], x @ theta[k], signed[i, k], s, loss, inner) for k in range(outputs)])
+        zeta = np.array([step(alpha[i, k], x @ theta[k], signed[i, k], s, loss, inner, KINK) for k in range(outputs)])
         size = np.linalg.norm(np.outer(zeta, x))
         zeta *= min(1.0, clip / size) if size > 0 else 1.0
         alpha[i] += zeta
@@ -184,6 +199,7 @@ def plain(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
 
 
 BATCHES = [(loss, 1) for loss in SERVED] + [("hinge", 3), ("squared hinge", 3)]
+KINK = 0.1
 
 
 @pytest.mark.parametrize("batch", [dense, sparse])
@@ -246,3 +262,45 @@ def test_nobody_adds_nothing():
 
 def test_loss_codes_are_those_of_the_gradient_kernels():
     assert (LOSSES["hinge"], LOSSES["squared"]) == (rowwise.HINGE, rowwise.SQUARED)
+
+
+# --- steps on samples ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize(("loss", "outputs"), BATCHES)
+def test_steps_are_batches_one_after_the_other_with_noise_in_between(kind, loss, outputs):
+    Z, targets, alpha, theta, _ = problem(loss, outputs=outputs)
+    table = csr_array(Z)
+    parts = (Z,) if kind == "dense" else (table.data, table.indices, table.indptr)
+    rng = np.random.default_rng(1)
+    samples = [rng.permutation(30)[:size] for size in (7, 0, 12)]
+    starts, rows = np.cumsum([0, *map(len, samples)]), np.concatenate(samples)
+    scale, v, bias, grid = rng.random(6), theta.copy(), 1.0, 2.0**-20
+    noise = rng.integers(-(10**5), 10**5, size=(3, theta.size))
+    pulls, norms, ones = np.empty(30), np.empty(30), np.ones(6)
+    getattr(kernels, f"{kind}_pulls")(*parts, bias, scale, pulls)
+    getattr(kernels, f"{kind}_pulls")(*parts, bias, ones, norms)
+    np.testing.assert_allclose(pulls, Z**2 @ scale[:-1] + scale[-1])
+    np.testing.assert_allclose(np.sqrt(norms), norms_of(Z, bias))
+    how = 4.0, LOSSES[loss], kernels.EXACT, KINK, 0.5
+    moved, released = alpha.copy(), np.empty((3, theta.size))
+    fixed = targets, pulls, np.sqrt(norms), scale, moved, *how, noise, grid, 1e3
+    getattr(kernels, f"{kind}_steps")(*parts, bias, rows, starts, *fixed, v, released)
+    plainly, at = alpha.copy(), theta.copy()
+    for t, sample in enumerate(samples):
+        out = np.empty_like(theta)
+        one = targets, pulls, np.sqrt(norms), at * scale, plainly, *how, out
+        getattr(kernels, f"{kind}_batch")(*parts, bias, sample, *one)
+        wanted = (np.rint(out.ravel() / grid) + noise[t]) * grid
+        np.testing.assert_array_equal(released[t], wanted)
+        at += wanted.reshape(at.shape)
+    np.testing.assert_array_equal(moved, plainly)
+    np.testing.assert_array_equal(v, at)
+
+
+def test_norms_of_single_precision_rows_are_taken_in_double():
+    Z = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    out = np.empty(50)
+    kernels.dense_pulls(Z, 0.0, np.ones(8), out)
+    np.testing.assert_allclose(out, np.sum(Z.astype(np.float64) ** 2, axis=1), rtol=1e-14)

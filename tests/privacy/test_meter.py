@@ -260,3 +260,36 @@ def test_every_order_is_as_likely():
     orders = Counter(tuple(meter.public_order(3).tolist()) for _ in range(6_000))
     assert len(orders) == 6
     assert sum((count - 1_000) ** 2 / 1_000 for count in orders.values()) < 25
+
+
+def test_several_releases_at_once_are_counted_and_have_a_sample_each():
+    meter = open_meter(SAMPLED)
+    planned = meter.left("steps")
+    rows, starts = meter.samples("steps", 50, 3)
+    assert starts.tolist()[0] == 0
+    assert starts[-1] == len(rows)
+    assert np.all((rows >= 0) & (rows < 50))
+    for t in range(3):
+        assert np.all(np.diff(rows[starts[t] : starts[t + 1]]) > 0)
+    with pytest.raises(PlanViolationError, match="fresh sample"):
+        open_meter(SAMPLED).grant("steps", "gaussian", 2)
+    meter.grant("steps", "gaussian", 3)
+    assert meter.left("steps") == planned - 3
+
+
+def test_as_many_releases_are_granted_as_samples_were_drawn():
+    for granted in (1, 3):
+        meter = open_meter(SAMPLED)
+        meter.samples("steps", 50, 2)
+        with pytest.raises(PlanViolationError):
+            meter.grant("steps", "gaussian", granted)
+
+
+def test_samples_drawn_at_once_are_those_drawn_one_after_the_other():
+    meter, other = open_meter(SAMPLED, seed=3), open_meter(SAMPLED, seed=3)
+    rows, starts = meter.samples("steps", 10_000, 3)
+    sizes = np.diff(starts)
+    one = other.sample("steps", 10_000)
+    np.testing.assert_array_equal(rows[: starts[1]], one)
+    assert len({tuple(rows[starts[t] : starts[t + 1]].tolist()) for t in range(3)}) == 3
+    assert sizes.min() > 0

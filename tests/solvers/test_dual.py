@@ -116,16 +116,29 @@ def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
 # --- rules -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n", "batch", "steps"), [(120, 120, 10), (300, 300, 10), (45_000, 300, 1_500)])
-def test_batches_and_passes_follow_the_rule(n, batch, steps):
-    settings = Settings.of(task("logistic", n, 20, epsilon=0.1))
-    assert (settings.batch, settings.sampling, settings.steps) == (batch, batch / n, steps)
+@pytest.mark.parametrize(("n", "batch"), [(120, 120), (300, 300), (45_000, 300), (1_000_000, 300)])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_batches_and_passes_follow_the_rule(loss, n, batch):
+    given = task(loss, n, 20, epsilon=0.1)
+    settings = Settings.of(given)
+    more = math.sqrt((0.01 if loss == "squared" else 0.1) / given.nu)
+    passes = 10 * min(max(1.0, more), 10.0)
+    assert (settings.batch, settings.sampling) == (batch, batch / n)
+    assert settings.steps == round(passes * n / batch)
     assert not settings.momentum
+
+
+def test_few_rows_get_ten_passes_and_many_up_to_a_hundred():
+    passes = [Settings.of(task("hinge", n, 20, epsilon=0.1)).steps * 300 / n for n in (300, 30_000, 3_000_000)]
+    assert passes[0] == 10
+    assert 10 < passes[1] < 30
+    assert passes[2] == pytest.approx(100)
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("n", [200, 2_000])
-def test_the_clip_is_the_longest_update_of_a_row(loss, n, monkeypatch):
+@pytest.mark.parametrize("l2", [0.0005, 0.03])
+def test_the_clip_is_the_longest_update_of_a_row(loss, n, l2, monkeypatch):
     seen, mechanism = [], dual._mechanism
 
     def noted(given, clip):
@@ -133,10 +146,12 @@ def test_the_clip_is_the_longest_update_of_a_row(loss, n, monkeypatch):
         return mechanism(given, clip)
 
     monkeypatch.setattr(dual, "_mechanism", noted)
-    d, l2 = 8, 0.03
-    run(task(loss, n, d, epsilon=0.1), rows(loss, n, d), l2)
-    width, reach = d + 1, 3.0 if loss == "squared" else 1.0
-    wanted = reach * math.sqrt(width) / (1 + min(300, n) * width / (l2 * n))
+    d = 8
+    given = task(loss, n, d, epsilon=0.1)
+    run(given, rows(loss, n, d), l2)
+    width, (reach, bearable, least) = d + 1, (3.0, 0.005, 0.003) if loss == "squared" else (1.0, 0.3, 0.01)
+    reach *= min(1.0, (bearable / given.nu) ** 0.4)
+    wanted = reach * math.sqrt(width) / (1 + min(300, n) * width / (max(l2, least) * n))
     assert seen == [pytest.approx(wanted, rel=1e-12)]
     run(task(loss, n, d, epsilon=0.1, clip=0.7), rows(loss, n, d), l2)
     assert seen[1] == 0.7
@@ -154,8 +169,7 @@ def test_a_batch_cannot_be_larger_than_all_rows():
 
 
 def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
-    problem = task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9)
-    plan = DualSolver().plan(problem, 1.0)
+    plan = DualSolver().plan(task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9, n_passes=10), 1.0)
     assert [(r.count, r.sampling) for r in plan.releases] == [(10_000, 1e-3)]
     for epsilon in (0.1, 1.0):
         event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove")).event
@@ -170,10 +184,9 @@ def test_replace_one_is_refused():
         choose("dual", task("logistic", 100, 3, adjacency="replace-one"))
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_several_classes_are_for_hinges(loss):
+def test_several_classes_are_for_losses_of_labels():
     with pytest.raises(ValueError, match="more than two classes"):
-        choose("dual", class_task(loss, 100, 3))
+        choose("dual", class_task("squared", 100, 3))
 
 
 def test_the_primal_variant_refuses_several_classes():

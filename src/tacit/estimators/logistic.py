@@ -4,8 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.classification import PrivateClassifier
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, OPTIONS, RANDOM, ROW_NORM
@@ -27,9 +31,9 @@ class LogisticRegression(PrivateClassifier):
         Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
         it.
     {ROW_NORM}
-    solver : {{"auto", "coordinate", "gradient", "objective", "sgd"}}, default="auto"
-        The algorithm. More than two classes are served by "gradient" and "sgd"; "sgd" serves only add-remove.
-        docs/choosing-a-solver.md compares them.
+    solver : {{"auto", "coordinate", "dual", "gradient", "objective", "sgd"}}, default="auto"
+        The algorithm. More than two classes are served jointly by "gradient" and "sgd", and by "dual" as one against
+        the rest in one release; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
     {OPTIONS}
     {CLASSES}
     {RANDOM}
@@ -98,11 +102,19 @@ class LogisticRegression(PrivateClassifier):
         self.verbose = verbose
 
     def _loss_of(self, classes: int) -> LossName:
-        return "logistic" if classes == 2 else "multinomial"
+        return "logistic" if classes == 2 or self.solver == "dual" else "multinomial"
+
+    @property
+    def _is_one_vs_rest(self) -> bool:
+        """Whether each of several classes has a model of its own."""
+        return len(self.classes_) > 2 and self.guarantee_.solver == "dual"
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, in the order of `classes_`."""
         margins = self._margins(X)
+        if self._is_one_vs_rest:
+            each = LogisticLoss().probability(margins)
+            return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         if margins.shape[1] > 1:
             return MultinomialLoss(margins.shape[1]).probability(margins)
         positive = LogisticLoss().probability(margins[:, 0])
@@ -114,6 +126,20 @@ class LogisticRegression(PrivateClassifier):
 
     def to_sklearn(self) -> Pipeline:
         """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        check_is_fitted(self)
         model = PlainLogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
         model.n_iter_ = np.array([0], dtype=np.int32)
-        return self._pipeline(model)
+        return self._pipeline(_one_vs_rest(model, self) if self._is_one_vs_rest else model)
+
+
+def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> OneVsRestClassifier:
+    """A fitted model of each class against the rest."""
+    outer = OneVsRestClassifier(model)
+    outer.estimators_ = []
+    for coef, intercept in zip(fitted.coef_, fitted.intercept_, strict=True):
+        one = clone(model)
+        one.coef_, one.intercept_, one.classes_ = coef[None, :].copy(), np.array([intercept]), np.array([0, 1])
+        one.n_features_in_, one.n_iter_ = fitted.n_features_in_, model.n_iter_
+        outer.estimators_.append(one)
+    outer.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(fitted.classes_)
+    return outer

@@ -73,11 +73,12 @@ class Scaling:
         return self.centre + self.limit * self.scale
 
     def transform(self, X: Table, layout: str = "rows") -> Any:
-        """Centred, scaled, clipped; stored by rows, or by columns in single precision, which halves what is copied.
+        """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
 
         Rounding to single precision is part of the bounded data: a function of each entry alone.
         """
-        out = np.empty(X.shape) if layout == "rows" else np.empty(X.shape, dtype=np.float32, order="F")
+        kind = np.float64 if layout == "rows" else np.float32
+        out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
         standardize(X, self.centre, self.scale, self.limit, out)
         return out
 

@@ -59,7 +59,7 @@ class Meter:
         self._progress = progress
         self._releases = {release.name: release for release in calibrated.plan.releases}
         self._left = {release.name: release.count for release in calibrated.plan.releases}
-        self._sampled: set[str] = set()
+        self._sampled: dict[str, int] = {}  # samples drawn for releases that are still to be made
 
     @property
     def adjacency(self) -> Adjacency:
@@ -79,27 +79,31 @@ class Meter:
         """Noise over sensitivity of the named release: public, and what a solver weighs its answers by."""
         return self._calibrated.multiplier(self._planned(name).name)
 
-    def grant(self, name: str, kind: Kind) -> Grant:
-        """Count one release, and give what is needed to make it."""
+    def grant(self, name: str, kind: Kind, count: int = 1) -> Grant:
+        """Count one release, or several of them, and give what is needed to make it."""
         release = self._planned(name)
         if release.kind != kind:
             raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {kind}")
-        self._count(release, 1)
-        if release.sampling < 1.0 and name not in self._sampled:
+        self._count(release, checks.count("count", count))
+        if release.sampling < 1.0 and self._sampled.get(name) != count:
             raise PlanViolationError(
                 f"release {name!r} is planned on a fresh sample of the rows; call sample() before it"
             )
-        self._sampled.discard(name)
+        self._sampled.pop(name, None)
         return Grant(self._calibrated.multiplier(name), self._source)
 
     def sample(self, name: str, n: int) -> NDArray[np.int64]:
         """The rows that take part in the next release of this name, by the coin the plan fixed."""
+        return self.samples(name, n, 1)[0]
+
+    def samples(self, name: str, n: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows that take part in each of the next releases, one after the other, and where each sample starts."""
         release = self._planned(name)
         if name in self._sampled:
             raise PlanViolationError(f"release {name!r} has its sample; a second one to choose from is not planned")
-        rows = samplers.poisson_sample(self._source, n, release.sampling)
-        self._sampled.add(name)
-        return rows
+        drawn = samplers.poisson_samples(self._source, n, release.sampling, checks.count("count", count))
+        self._sampled[name] = count
+        return drawn
 
     def public_order(self, size: int) -> NDArray[np.int64]:
         """The numbers below `size` in random order: for choices that see no data and need not be secret."""
@@ -112,7 +116,7 @@ class Meter:
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""
         self._count(self._planned(name), checks.count("count", count))
-        self._sampled.discard(name)
+        self._sampled.pop(name, None)
 
     def finish(self) -> None:
         """Check that everything planned was released or skipped."""

@@ -16,11 +16,14 @@ sensitivity is C as well. Sums are taken in float64; their rounding is in the se
 
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
-Rules (in n, d, epsilon and delta alone). Expected batches of L = 300 rows; 10 passes over the rows; damping L, with
-which even rows that all point one way do not overshoot; C = A R / (1 + L R^2 / (n l2)) with R^2 = d' and A = 1 (squared
-loss: 3, the bound of the target): the longest update of a row of norm R. Where there is little noise (nu below 0.001)
-every step takes all rows, with momentum and a damping that is released first, and more steps, so that without noise the
-problem is solved. The intercept is penalised like the features; less and less where there is little noise.
+Rules (in n, d, epsilon and delta alone; nu = (d + 1) / (n mu)). Expected batches of L = 300 rows; damping L, with which
+even rows that all point one way do not overshoot; C = k A R / (1 + L R^2 / (n l2)) with R^2 = d' and A = 1 (squared
+loss: 3, the bound of the target): the longest update of a row of norm R. k = 1, but where noise is above what the loss
+bears (nu above 0.3; squared loss 0.005) it falls as nu^-0.4. 10 passes over the rows, and up to 100 below nu = 0.1
+(squared loss 0.01). The penalty is at least 0.01 (squared loss 0.003): with less, so few passes do not get far. Where
+there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is released first,
+and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise the problem is
+solved. The intercept is penalised like the features; less and less where there is little noise.
 
 Variants, for comparison with the paper. `variant="secret"` is the above. "published" noises the dual variables of a
 batch as well, at sqrt(2) C for both, and releases v alone. "sequential" lets the updates of a batch see each other, on
@@ -41,7 +44,7 @@ from tacit.kernels import gradient as rowwise
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
-from tacit.privacy.mechanisms import GaussianSequence, GaussianVector, Sensitivity, Tape
+from tacit.privacy.mechanisms import Batches, GaussianSequence, GaussianVector, SampledSteps, Sensitivity, Tape
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 from tacit.solvers.passes import CODES, CURVATURE, SHRINK, Passes
 from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
@@ -50,9 +53,15 @@ Floats = NDArray[np.float64]
 
 _BATCH = 300
 _PASSES = 10
+_CALM = 2.5  # growth above which steps take all rows
+_KINK = 0.5  # the width over which the hinge's corner is rounded in steps over all rows, at first
+# How far a dual variable may be, the nu above which it is held back, that below which there are more passes, and the
+# least penalty.
+_FAR, _BOUNDED = (LIMIT, 0.005, 0.01, 0.003), (1.0, 0.3, 0.1, 0.01)
 _MOST_STEPS = 3_000  # over all rows
 _CURVATURE_SHARE = 0.05
 _INTERCEPT = 2e-4  # the intercept's penalty where there is little noise: too small to move it, or the objective
+_AT_ONCE = 2_000_000  # numbers that steps made at once may need: their noise and their samples
 _SMALLEST = 1e-12  # strength of a penalty: without any there is no dual
 
 
@@ -64,23 +73,29 @@ class Settings:
     batch: float  # expected rows in a step
     sampling: float
     reach: float  # the longest that a dual variable moves in a step, but for the damping
+    penalty: float  # the least strength of the l2 penalty
     momentum: bool
+    kink: float  # the width over which the corner of the hinge is rounded
 
     @classmethod
     def of(cls, task: Task) -> "Settings":
         """From n, d, mu and what the user set."""
         options = task.options
         growth = max(1.0, math.sqrt(task.calm))
-        whole = growth > 1.0 and options.batch_size is None and options.variant == "secret"
+        whole = growth > _CALM and options.batch_size is None and options.variant == "secret"
         batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
         most = _MOST_STEPS * (8 if task.loss == "hinge" else 1)  # whose dual is not curved
-        passes = options.n_passes or (min(most, 30.0 * growth) if whole else _PASSES)
+        far, bearable, long, penalty = _FAR if task.loss == "squared" else _BOUNDED
+        nu = max(task.nu, 1e-300)
+        passes = min(most, most / 100 * growth) if whole else _PASSES * min(max(1.0, math.sqrt(long / nu)), 10.0)
         return cls(
-            steps=max(1, round(passes * task.n / batch)),
+            steps=max(1, round((options.n_passes or passes) * task.n / batch)),
             batch=float(batch),
             sampling=batch / task.n,
-            reach=(LIMIT if task.loss == "squared" else 1.0) * min(growth, 10.0 if task.loss == "hinge" else 4.0),
+            reach=far * min(1.0, (bearable / nu) ** 0.4) * (min(growth, 4.0) if whole else 1.0),
+            penalty=max(penalty / growth**2, _SMALLEST) if whole else penalty,
             momentum=whole,
+            kink=_KINK / growth**2 if whole else 0.0,
         )
 
 
@@ -90,11 +105,11 @@ class DualSolver:
 
     name: ClassVar[str] = "dual"
     losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "hinge", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("hinge", "squared hinge")
+    multiclass: ClassVar[tuple[LossName, ...]] = ("logistic", "hinge", "squared hinge")
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size", "clip", "variant", "inner")
-    layout: ClassVar[Layout] = "rows"
+    layout: ClassVar[Layout] = "short rows"
 
     def plan(self, task: Task, share: float) -> Plan:
         """The updates; before them the curvature, where steps take all rows."""
@@ -120,8 +135,9 @@ class DualSolver:
         if task.options.variant == "primal":
             return _primal(task, rows, strengths, meter)
         settings = Settings.of(task)
-        own = float(strengths.l2.mean())
-        l2 = np.maximum(np.append(strengths.l2, min(own, _INTERCEPT) if settings.momentum else own), _SMALLEST)
+        l2 = np.maximum(strengths.l2, settings.penalty)
+        own = float(l2.mean())
+        l2 = np.append(l2, min(own, _INTERCEPT) if settings.momentum else own)
         scale = 1.0 / (task.n * l2)
         damping = settings.batch
         if settings.momentum:
@@ -130,7 +146,7 @@ class DualSolver:
             damping = largest_curvature(task, Passes(task, rows), l2, radius, slack, meter)
         pull = damping if settings.momentum else damping * task.width * float(scale.mean())
         clip = task.options.clip or settings.reach * math.sqrt(task.width) / (1.0 + pull)
-        duals = _Duals(task, rows, scale, settings.momentum)
+        duals = _Duals(task, rows, scale, settings)
         loop = {"secret": _secret, "published": _published, "sequential": _sequential}[task.options.variant]
         v, spread = loop(task, settings, duals, scale, damping, clip, meter)
         if not task.fit_intercept:
@@ -142,16 +158,30 @@ def _secret(
     task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
 ) -> tuple[Floats, float]:
     """v, and the deviation of the noise in it."""
+    if settings.momentum:
+        return _whole(task, settings, duals, scale, damping, clip, meter)
+    plain = _mechanism(task, clip)
+    mechanism = SampledSteps(plain.sensitivity, task.n * clip)
+    walk = _Walk(duals, np.zeros((task.outputs, task.d + 1)), scale, damping, clip * SHRINK)
+    most = max(1, round(_AT_ONCE / (walk.v.size + settings.batch)))
+    while meter.left("updates"):
+        count = min(most, meter.left("updates"))
+        mechanism.release(meter, "updates", task.n, walk.v.size, count, walk)
+    return walk.v, _deviation(plain, meter) * math.sqrt(settings.steps)
+
+
+def _whole(
+    task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
+) -> tuple[Floats, float]:
+    """The same where every step takes all rows, with momentum."""
     mechanism = _mechanism(task, clip)
     v = before = np.zeros((task.outputs, task.d + 1))
-    everyone = np.arange(task.n) if settings.sampling == 1.0 else None
+    everyone = np.arange(task.n)
     for step in range(settings.steps):
-        rows = meter.sample("updates", task.n) if everyone is None else everyone
-        beta = step / (step + 3) if settings.momentum else 0.0
+        beta = step / (step + 3)
         ahead = v + beta * (v - before)
-        if settings.momentum:
-            duals.look_ahead(beta)
-        added = duals.move(rows, ahead * scale, damping, clip * SHRINK)
+        duals.look_ahead(beta)
+        added = duals.move(everyone, ahead * scale, damping, clip * SHRINK)
         before, v = v, ahead + mechanism.release(meter, "updates", added)
     return v, _deviation(mechanism, meter) * math.sqrt(settings.steps)
 
@@ -249,29 +279,25 @@ def _deviation(mechanism: GaussianVector, meter: Meter) -> float:
 class _Duals:
     """The dual variables of all rows; they never leave this module."""
 
-    def __init__(self, task: Task, rows: Rows, scale: Floats, whole: bool) -> None:
+    def __init__(self, task: Task, rows: Rows, scale: Floats, settings: Settings) -> None:
         self._targets = rows.targets
-        self._code = CODES[task.loss]
+        self._loss = CODES[task.loss]
         self._inner = kernels.NEWTON if task.options.inner == "newton" else kernels.EXACT
+        self._kink = settings.kink
         self._bias = 1.0 if task.fit_intercept else 0.0
         self._alpha = self._before = np.zeros((task.n, task.outputs))
-        self._norms, lengths = np.empty(task.n), np.ones(task.n)
-        weights = np.sqrt(scale)
+        self._norms, self._pulls = np.empty(task.n), np.ones(task.n)
         self._parts: tuple[Any, ...]
         if isinstance(rows.Z, csr_array):
             self._kind = "sparse"
-            self._parts = rows.Z.data, rows.Z.indices.astype(np.int64), rows.Z.indptr.astype(np.int64)
-            rowwise.sparse_norms(rows.Z.data, self._parts[2], self._bias, self._norms)
-            if not whole:
-                scaled = rows.Z.data * weights[rows.Z.indices]
-                rowwise.sparse_norms(scaled, self._parts[2], self._bias * weights[-1], lengths)
+            self._parts = rows.Z.data, rows.Z.indices, rows.Z.indptr
         else:
             self._kind = "dense"
             self._parts = (rows.Z,)
-            rowwise.dense_norms(rows.Z, self._bias, self._norms)
-            if not whole:
-                rowwise.dense_norms(rows.Z * weights[:-1], self._bias * weights[-1], lengths)
-        self._pulls = np.square(lengths)
+        self._kernel("pulls")(*self._parts, self._bias, np.ones_like(scale), self._norms)
+        np.sqrt(self._norms, out=self._norms)
+        if not settings.momentum:
+            self._kernel("pulls")(*self._parts, self._bias, scale, self._pulls)
         if task.options.variant != "secret":  # a dual variable must not move by more than the clip either
             self._norms = np.maximum(self._norms, 1.0)
 
@@ -293,10 +319,37 @@ class _Duals:
     def move(self, rows: NDArray[np.int64], theta: Floats, damping: float, clip: float) -> Floats:
         """Move the dual variables of these rows; returns what they add to v, private until it has noise."""
         out = np.empty_like(theta)
-        run = getattr(kernels, f"{self._kind}_batch")
         fixed = self._targets, self._pulls, self._norms, theta, self._alpha
-        run(*self._parts, self._bias, rows, *fixed, damping, self._code, self._inner, clip, out)
+        how = damping, self._loss, self._inner, self._kink, clip
+        self._kernel("batch")(*self._parts, self._bias, rows, *fixed, *how, out)
         return out
+
+    def steps(self, batches: Batches, v: Floats, scale: Floats, damping: float, clip: float) -> Floats:
+        """Move those of one batch after the other, and v by what that adds, with noise; returns what v moved by."""
+        released = np.empty(batches.noise.shape)
+        fixed = self._targets, self._pulls, self._norms, scale, self._alpha
+        how = damping, self._loss, self._inner, self._kink, clip
+        noise = batches.noise, batches.step, batches.bound
+        rows = batches.rows, batches.starts
+        self._kernel("steps")(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
+        return released
+
+    def _kernel(self, name: str) -> Any:
+        return getattr(kernels, f"{self._kind}_{name}")
 
     def __repr__(self) -> str:
         return "_Duals(private)"
+
+
+@dataclass(eq=False)
+class _Walk:
+    """Steps on samples: `v` is where they have come to, and released."""
+
+    duals: _Duals
+    v: Floats
+    scale: Floats
+    damping: float
+    clip: float
+
+    def __call__(self, batches: Batches) -> Floats:
+        return self.duals.steps(batches, self.v, self.scale, self.damping, self.clip)

@@ -13,7 +13,7 @@ from tacit.privacy.checks import Adjacency
 Floats = NDArray[np.float64]
 LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
 PenaltyName = Literal["l2", "l1", "bounds"]
-Layout = Literal["rows", "columns"]
+Layout = Literal["rows", "short rows", "columns"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,9 @@ class Options:
     smoothness: str | tuple[float, ...] = "private"
     variant: str = "secret"
     inner: str = "exact"
+    l1_radius: float | None = None
+    entry_bound: float | None = None
+    sampler: str = "bucket"
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -73,8 +76,8 @@ class Rows:
     """Bounded rows and their targets.
 
     `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (sparse), and stored as the solver's `layout`
-    asks: by rows, or by columns in single precision (CSR or CSC if sparse). `targets` are -1 or +1, class numbers, or
-    scaled and clipped values, by the loss. Private, and only for a solver's `run`.
+    asks: by rows, or by short rows or columns in single precision; CSR or CSC if sparse. `targets` are -1 or +1, class
+    numbers, or scaled and clipped values, by the loss. Private, and only for a solver's `run`.
     """
 
     Z: Any

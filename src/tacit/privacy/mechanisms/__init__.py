@@ -7,11 +7,14 @@ non-private limit (multiplier 0) it returns the exact answer. All sensitivities 
 from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
 from tacit.privacy.mechanisms.histogram import Histogram
 from tacit.privacy.mechanisms.objective import ObjectivePerturbation
+from tacit.privacy.mechanisms.sampled import Batches, SampledSteps
 from tacit.privacy.mechanisms.selection import Quantile, Selection, SignedVertex, Threshold, TopK
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.mechanisms.sequence import GaussianSequence, Tape
+from tacit.privacy.mechanisms.vertices import VertexSampler, Vertices, contribution_units
 
 __all__ = [
+    "Batches",
     "GaussianMatrix",
     "GaussianSequence",
     "GaussianVector",
@@ -19,10 +22,14 @@ __all__ = [
     "LaplaceVector",
     "ObjectivePerturbation",
     "Quantile",
+    "SampledSteps",
     "Selection",
     "Sensitivity",
     "SignedVertex",
     "Tape",
     "Threshold",
     "TopK",
+    "VertexSampler",
+    "Vertices",
+    "contribution_units",
 ]

@@ -156,6 +156,13 @@ def poisson_sample(source: NoiseSource, n: int, probability: float) -> Integers:
     return _coins(probability).heads(source, n)
 
 
+def poisson_samples(source: NoiseSource, n: int, probability: float, count: int) -> tuple[Integers, Integers]:
+    """Several samples of n rows in one array: sample t lies between places starts[t] and starts[t + 1] of it."""
+    flips = poisson_sample(source, n * count, probability)  # coins that follow each other are as independent
+    starts = np.searchsorted(flips, n * np.arange(count + 1, dtype=np.int64))
+    return flips if count == 1 else flips % n, starts.astype(np.int64, copy=False)
+
+
 @lru_cache(maxsize=64)
 def _coins(probability: float) -> Coins:
     """The same table for every sample of a fit."""

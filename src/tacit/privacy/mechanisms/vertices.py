@@ -1,0 +1,229 @@
+"""Signed vertices of the l1 ball, drawn one after the other while their scores change: Frank-Wolfe on sparse data.
+
+`SignedVertex` takes a new gradient for every draw, and reads all of it. The samplers here keep whole scores between
+draws, and are told which of them changed. They count in 2^-32 octaves: the gradient's entry a_j gives the vertex s e_j
+the weight 2^(-s a_j / 2^32). Sums over rows are then exact, and so is the law of a draw. All three samplers have the
+same law; they differ in what a draw costs:
+
+bucket     a time that does not depend on the number of coordinates D; nor does that of a change
+two-level  about sqrt(D) steps
+gumbel     a look at all 2 D vertices: the reference
+
+What a draw costs in privacy. If a row adds at most c to an entry, in absolute value, then adding or removing it moves
+the scores of e_j and -e_j in opposite directions by at most c: the log-weights change by a range of at most
+2 c 2^-32 ln 2. Replacing it moves an entry by 2 c, and the range is twice that. `contribution_units` is the largest c
+that keeps the range within e0 = 1 / multiplier.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy import checks
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.meter import Meter
+from tacit.privacy.noise import exact, kernels, vertices
+from tacit.privacy.noise.samplers import Candidates
+from tacit.privacy.noise.source import NoiseSource, Words
+from tacit.privacy.plan import Kind
+
+Integers = NDArray[np.int64]
+
+LARGEST_LIMIT = vertices.LARGEST_LIMIT
+_OCTAVE = 2**exact.OCTAVE_BITS
+
+
+@lru_cache(maxsize=64)
+def contribution_units(multiplier: float, adjacency: Adjacency) -> int:
+    """The most that one row may add to one entry of the whole gradient, in absolute value, for a draw to cost e0.
+
+    Rounded down, with ln 2 rounded up; 0 where e0 = 1 / multiplier is too small for a row to count at all.
+    """
+    multiplier = checks.real("multiplier", multiplier)
+    if multiplier == 0.0:
+        raise ValueError(
+            "multiplier must be above 0, got 0.0: without noise the best vertex is taken, and nothing is drawn"
+        )
+    e0 = Fraction(1.0 / checks.positive("multiplier", multiplier))
+    moves = 2 if checks.adjacency(adjacency) == "add-remove" else 4
+    return int(e0 * _OCTAVE * 2**128 / (moves * (exact.ln2(128) + 1)))
+
+
+class VertexSampler(ABC):
+    """Draws signed vertices by scores that others change.
+
+    Parameters
+    ----------
+    scores : array of int64
+        The gradient's entries in 2^-32 octaves. Kept by reference, never written.
+    limit : int
+        A public bound on their absolute values, for as long as the sampler lives; at most `LARGEST_LIMIT`. For n rows
+        it is n times the contribution of one. A contribution below `contribution_units` keeps a draw within e0 as
+        well, so it can be lowered until the limit fits.
+    """
+
+    def __init__(self, scores: Integers, limit: int) -> None:
+        self._limit = checks.count("limit", limit, least=0)
+        if self._limit > LARGEST_LIMIT:
+            raise ValueError(f"limit must be at most 2^59 units (2^27 octaves), got {self._limit}")
+        if not isinstance(scores, np.ndarray) or scores.dtype != np.int64:
+            raise TypeError(f"scores must be an array of int64, got {getattr(scores, 'dtype', type(scores).__name__)}")
+        if scores.ndim != 1 or not 1 <= len(scores) <= vertices.MOST_COORDINATES or not scores.flags.c_contiguous:
+            raise ValueError(
+                f"scores must be a contiguous vector of 1 to {vertices.MOST_COORDINATES} entries,"
+                f" got shape {scores.shape}"
+            )
+        self._scores = scores
+
+    @abstractmethod
+    def changed(self, places: Integers) -> None:
+        """Take note that the scores at these places changed; due before the next draw."""
+
+    @abstractmethod
+    def draw(self, source: NoiseSource) -> tuple[int, int]:
+        """(j, sign) with probability exactly in proportion to 2^(-sign scores[j] / 2^32)."""
+
+
+class _RoundSampler(VertexSampler):
+    """A sampler whose rounds are compiled."""
+
+    @abstractmethod
+    def _rounds(self, words: Words, at: int) -> vertices.Round:
+        """Rounds until one ends with a vertex, or the words end."""
+
+    def draw(self, source: NoiseSource) -> tuple[int, int]:
+        while True:
+            words, at = source.window()
+            vertex, at, stopped = self._rounds(words, at)
+            source.consume(at)
+            if stopped == kernels.SHORT:
+                source.refill()
+                continue
+            j, sign = vertex >> 1, 1 - 2 * (vertex & 1)
+            # Envelopes are whole octaves above the score -sign a_j: the fraction of the gap is the score's own.
+            if stopped == kernels.DONE or exact.bernoulli_octave(source.word, sign * int(self._scores[j]) % _OCTAVE):
+                return j, sign
+
+    @staticmethod
+    def _require(within: bool) -> None:
+        if not within:
+            raise ValueError("scores must lie within limit")
+
+
+class BucketSampler(_RoundSampler):
+    """Rejection over buckets of |score|, an octave each: time per draw and per change does not depend on D.
+
+    Coordinates stand in the order of their buckets, so a bucket is a run of them, and one moves to the next bucket by
+    a swap over the boundary. Only an envelope that is too low would bend the law. So a coordinate whose |score| rose is
+    lifted at once, and one whose |score| fell is lowered only when it was proposed and turned down: each such round is
+    paid for by the change before it. Otherwise fewer than 8 rounds are needed on average: a vertex of the 31 highest
+    buckets is kept with probability 1/4 or more, its sign being a fair coin, and all lower ones hold at most half of
+    the proposals. Beside the scores, a coordinate takes 12 bytes.
+
+    A compiled loop that changes scores can do without `changed`, if it calls `tacit.privacy.noise.vertices.promote`
+    with `buckets` after each change.
+    """
+
+    def __init__(self, scores: Integers, limit: int) -> None:
+        super().__init__(scores, limit)
+        order, place, octave = (np.empty(len(scores), dtype=np.int32) for _ in range(3))
+        at_least = np.zeros(vertices.whole_octave(self._limit) + 2, dtype=np.int32)
+        self.buckets = vertices.Buckets(order, place, octave, at_least)
+        self._require(vertices.sort_into_buckets(scores, self._limit, self.buckets))
+
+    def changed(self, places: Integers) -> None:
+        vertices.promote_all(places, self._scores, self.buckets)
+
+    def _rounds(self, words: Words, at: int) -> vertices.Round:
+        return vertices.draw_from_buckets(words, at, self._scores, *self.buckets)
+
+
+class TwoLevelSampler(_RoundSampler):
+    """Big steps over about sqrt(D) groups, then little steps in the group (Raff, Khanna and Lu), in whole numbers.
+
+    The paper keeps the logarithm of each group's weight and adds differences to it; what is left after a dominant
+    weight falls is rounding error. Here a group holds whole tickets, in units set by its largest octave: for each
+    vertex the power of two above its weight, at least one ticket. A change of one score is one exact subtraction and
+    addition; where the largest octave moves, the group is counted anew. A group far below the highest has its tickets
+    rounded up to whole units of that one. Whatever was rounded up is paid for by rejection: in whole numbers and fair
+    coins for the group, and by exact acceptance with weight over envelope for the vertex. So the law is exact.
+    """
+
+    def __init__(self, scores: Integers, limit: int) -> None:
+        super().__init__(scores, limit)
+        bits = len(scores).bit_length() // 2
+        count = -(-len(scores) // 2**bits)
+        top, tops = (np.empty(count, dtype=np.int32) for _ in range(2))
+        octave, tickets = np.empty(len(scores), dtype=np.int32), np.empty(count, dtype=np.uint64)
+        self._groups = vertices.Groups(octave, top, tops, tickets, bits)
+        self._require(vertices.sum_groups(scores, self._limit, self._groups))
+
+    def changed(self, places: Integers) -> None:
+        vertices.regroup(places, self._scores, self._groups)
+
+    def _rounds(self, words: Words, at: int) -> vertices.Round:
+        return vertices.draw_from_groups(words, at, self._scores, self._groups)
+
+
+class GumbelSampler(VertexSampler):
+    """Reads all 2 D scores for every draw: the reference.
+
+    The vertex whose score plus Gumbel noise is largest has the law of the exponential mechanism. That law is drawn here
+    exactly, over all candidates. Noise from the logarithms of floats is not used: its tails are cut off, its values are
+    rounded, and which candidate is largest would be decided by those rounded numbers, by a law that is only nearly the
+    one that was accounted for.
+    """
+
+    def __init__(self, scores: Integers, limit: int) -> None:
+        super().__init__(scores, limit)
+        if max(int(scores.max()), -int(scores.min())) > self._limit:
+            raise ValueError("scores must lie within limit")
+
+    def changed(self, places: Integers) -> None:
+        """Nothing is kept that could be out of date."""
+
+    def draw(self, source: NoiseSource) -> tuple[int, int]:
+        pick = int(Candidates(np.concatenate([-self._scores, self._scores])).pick(source)[0])
+        return pick % len(self._scores), 1 if pick < len(self._scores) else -1
+
+
+SAMPLERS: dict[str, type[VertexSampler]] = {
+    "bucket": BucketSampler,
+    "two-level": TwoLevelSampler,
+    "gumbel": GumbelSampler,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Vertices:
+    """Draw signed vertices from a sampler, each for one planned release.
+
+    Parameters
+    ----------
+    sampler : VertexSampler
+        Holds the whole gradient.
+    contribution : int
+        The most that one row adds to one entry of it, in absolute value and in units of 2^-32 octaves. A plan whose
+        multiplier allows less is refused.
+    """
+
+    sampler: VertexSampler
+    contribution: int
+    kind: ClassVar[Kind] = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contribution", checks.count("contribution", self.contribution, least=0))
+
+    def release(self, meter: Meter, name: str) -> tuple[int, int]:
+        """(j, sign) of the vertex drawn; the sign is as private as the index."""
+        most = contribution_units(meter.multiplier(name), meter.adjacency)
+        if self.contribution > most:
+            raise ValueError(
+                f"contribution must be at most {most} for release {name!r}, {meter.adjacency}, got {self.contribution}"
+            )
+        return self.sampler.draw(meter.grant(name, self.kind).source)

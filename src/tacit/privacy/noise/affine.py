@@ -1,0 +1,97 @@
+"""Compiled draws of signed vertices by scores that are linear in one public number: a_j = rint(scale r_j) + b_j.
+
+All scores move when the scale does, and none of them is written down. A coordinate stands in a bucket for every scale
+from the present one down to `lowest`: between the two a score is monotone, so that |a_j| is at most the larger of its
+values at both. The scale only falls, until it passes `lowest` and all coordinates are sorted anew. As in `vertices`, an
+envelope that is too high costs rounds, and no envelope bends the law.
+"""
+
+import numpy as np
+
+from tacit.privacy.noise.kernels import _ACCEPT, _OPEN, _SHORT, DONE, OPEN, SHORT, Words, kernel
+from tacit.privacy.noise.vertices import (
+    Buckets,
+    Integers,
+    Places,
+    Round,
+    _bucket_proposal,
+    _gap_decision,
+    _vertex_score,
+    demote,
+    promote,
+)
+
+
+@kernel
+def score_at(scale: float, rate: int, constant: int) -> int:
+    """rint(scale rate) + constant."""
+    return int(np.rint(scale * rate)) + constant
+
+
+@kernel
+def _largest_between(scale: float, lowest: float, rate: int, constant: int) -> int:
+    return max(abs(score_at(scale, rate, constant)), abs(score_at(lowest, rate, constant)))
+
+
+@kernel
+def write_scores(scale: float, rates: Integers, constants: Integers, out: Integers) -> None:
+    """All scores, at this scale."""
+    for j in range(len(out)):
+        out[j] = score_at(scale, rates[j], constants[j])
+
+
+@kernel
+def write_largest(scale: float, lowest: float, rates: Integers, constants: Integers, out: Integers) -> None:
+    """The largest |score| of each coordinate between the two scales."""
+    for j in range(len(out)):
+        out[j] = _largest_between(scale, lowest, rates[j], constants[j])
+
+
+@kernel
+def promote_rates(
+    places: Integers, scale: float, lowest: float, rates: Integers, constants: Integers, buckets: Buckets
+) -> int:
+    """Promote the coordinates at these places; returns the largest |rate| among them."""
+    steepest = 0
+    for j in places:
+        if not 0 <= j < len(rates):
+            raise IndexError("a place is outside the scores")
+        promote(j, _largest_between(scale, lowest, rates[j], constants[j]), buckets)
+        steepest = max(steepest, abs(rates[j]))
+    return steepest
+
+
+@kernel
+def draw_by_rates(
+    words: Words,
+    at: int,
+    scale: float,
+    lowest: float,
+    rates: Integers,
+    constants: Integers,
+    scores: Integers,
+    order: Places,
+    place: Places,
+    octave: Places,
+    at_least: Places,
+) -> Round:
+    """Draw one vertex, as `draw_from_buckets` does; the score of every coordinate proposed is left in `scores`."""
+    buckets = Buckets(order, place, octave, at_least)
+    while True:
+        if at >= len(words):
+            return -1, at, SHORT
+        vertex, envelope = _bucket_proposal(words[at], buckets)
+        if vertex < 0:
+            at += 1
+            continue
+        j = vertex >> 1
+        scores[j] = score_at(scale, rates[j], constants[j])
+        decision, after = _gap_decision(words, at + 1, (envelope << 32) - _vertex_score(vertex, scores))
+        if decision == _ACCEPT:
+            return vertex, after, DONE
+        if decision == _SHORT:
+            return vertex, at, SHORT
+        if decision == _OPEN:
+            return vertex, after, OPEN
+        demote(j, _largest_between(scale, lowest, rates[j], constants[j]), buckets)
+        at = after
