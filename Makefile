@@ -50,6 +50,7 @@ bench: venv
 	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
 	$(BIN)/python benchmarks/judges.py
 	$(BIN)/python benchmarks/coordinate_rule.py
+	$(BIN)/python benchmarks/dual_rule.py
 	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
