@@ -37,6 +37,9 @@ COMMON = {
     "smoothness": "private",
     "variant": "secret",
     "inner": "exact",
+    "l1_radius": None,
+    "entry_bound": None,
+    "sampler": "bucket",
     "random_state": None,
     "verbose": 0,
 }

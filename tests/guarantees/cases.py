@@ -27,7 +27,7 @@ quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too 
 
 @dataclass(frozen=True)
 class Case:
-    """A solver with what it is asked to serve; `wide` takes the form for many columns.
+    """A solver with what it is asked to serve; `wide` takes the form for many columns, `text` that for text.
 
     A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`); one
     with options of its own for those of a `variant`. `classes` asks for one class against the rest.
@@ -39,13 +39,14 @@ class Case:
     sparse: bool = False
     declared: bool = False
     wide: bool = False
+    text: bool = False
     whole: bool = False
     variant: str = ""
     classes: bool = False
 
     def __str__(self):
         words = (self.solver.name, self.loss, self.adjacency, "sparse" if self.sparse else "dense")
-        flags = [name for name in ("declared", "wide", "whole", "classes") if getattr(self, name)]
+        flags = [name for name in ("declared", "wide", "text", "whole", "classes") if getattr(self, name)]
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
     def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None, **asked):
@@ -68,6 +69,11 @@ class Case:
     @property
     def samples(self):
         return any(r.sampling < 1.0 for r in self.solver.plan(self.request().task, 1.0).releases)
+
+    @property
+    def optimises(self):
+        """Whether the solver minimises a loss: one that does is scikit-learn without noise."""
+        return self.solver.name != "one-shot"
 
     @property
     def is_multiclass(self):
@@ -156,6 +162,12 @@ WIDE = [
     if case.solver.name in WITH_WIDE_FORM
     for s in (False, True)
 ]
+TEXT = [
+    replace(case, sparse=True, declared=b, text=True)
+    for case in BASIC
+    if (case.solver.name, case.loss) == ("gradient", "logistic")
+    for b in (False, True)
+]
 COORDINATE = [case for case in BASIC if case.solver.name == "coordinate"]
 TUNED = [  # losses, adjacencies and kinds of data take turns
     replace(COORDINATE[k % len(COORDINATE)], sparse=k % 2 == 1, declared=k % 4 > 1, variant=name)
@@ -191,8 +203,8 @@ def _is_long(case):
 
 
 basic = pytest.mark.parametrize("case", timed(BASIC), ids=str)
-every_case = pytest.mark.parametrize("case", timed(CASES + WIDE), ids=str)
-every_variant = pytest.mark.parametrize("case", timed(CASES + WIDE + TUNED), ids=str)
+every_case = pytest.mark.parametrize("case", timed(CASES + WIDE + TEXT), ids=str)
+every_variant = pytest.mark.parametrize("case", timed(CASES + WIDE + TEXT + TUNED), ids=str)
 
 
 def table(n=N, d=D, seed=0):

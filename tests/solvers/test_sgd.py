@@ -287,12 +287,22 @@ def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatc
     assert np.mean(sizes) == pytest.approx(100, abs=3)
 
 
+def take(monkeypatch, places):
+    """Make every sample that of these rows."""
+
+    def sample(meter, name, _):
+        meter._sampled[name] = 1
+        return places
+
+    monkeypatch.setattr(Meter, "sample", sample)
+
+
 def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):
     """Without noise, one step from zero: the step times the sum over the sample, over the expected size."""
     data = rows("squared", 50, 3, seed=6)
     problem = task("squared", 50, 3, epsilon=math.inf, batch_size=10, n_passes=0.2)
     places = np.array([1, 4, 20])
-    monkeypatch.setattr(Meter, "sample", lambda self, name, _: self._sampled.add(name) or places)
+    take(monkeypatch, places)
     weights = run(problem, data).weights[0]
     wide = np.hstack([data.Z, np.ones((50, 1))])[places]
     np.testing.assert_allclose(weights, Settings.of(problem).step * wide.T @ data.targets[places] / 10, rtol=1e-9)
@@ -300,7 +310,7 @@ def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):
 
 @either_table
 def test_an_empty_sample_is_a_step_of_noise_alone(sparse, monkeypatch):
-    monkeypatch.setattr(Meter, "sample", lambda self, name, _: self._sampled.add(name) or np.array([], dtype=np.int64))
+    take(monkeypatch, np.array([], dtype=np.int64))
     problem = task("logistic", 50, 3, sparse, batch_size=5, n_passes=1)
     with transcript() as steps:
         run(problem, rows("logistic", 50, 3, sparse))

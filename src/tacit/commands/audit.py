@@ -76,7 +76,7 @@ def neighbours(task: Task) -> tuple[Rows, Rows]:
     targets = np.resize(np.array([low, low, high, high]), task.n)
     other = Z.copy()
     other[0] = -Z[0] if task.budget.adjacency == "replace-one" else 1e200
-    return Rows(Z, targets), Rows(other, targets)
+    return Rows(Z, targets, 3.0), Rows(other, targets, 3.0)
 
 
 def _affordable(once: Callable[[Rows], Any], rows: Rows) -> int:

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +21,7 @@ from tacit.preprocessing.validation import (
     validated,
 )
 from tacit.privacy import Budget, checks
+from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.solvers import SOLVERS, Options, Task, choose
 from tacit.solvers.task import LossName, PenaltyName
 
@@ -32,6 +33,8 @@ _PREDICT_BLOCK = 4096
 class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
 
+    _serves_ball = True  # an l1 ball can take the place of the penalty
+
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
         self._check_parameters()
@@ -40,9 +43,15 @@ class PrivateLinearModel(BaseEstimator):
         )
         X, y = checked
         if _is_sparse(X):
-            X = csr_array(X, dtype=np.float64, copy=not X.has_canonical_format)
+            kind = X.dtype if self._wants_ball else np.float64
+            X = csr_array(X, dtype=kind, copy=not X.has_canonical_format)
             X.sum_duplicates()
         return X, y
+
+    @property
+    def _wants_ball(self) -> bool:
+        """Whether coefficients are kept in an l1 ball, in place of a penalty."""
+        return self.solver == "frank-wolfe" or (self.solver == "auto" and self.l1_radius is not None)
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
@@ -50,6 +59,11 @@ class PrivateLinearModel(BaseEstimator):
         if self.row_norm is not None:
             declared_size("row_norm", self.row_norm)
         checks.one_of("solver", self.solver, ("auto", *SOLVERS))
+        if self._wants_ball and not self._serves_ball:
+            raise ValueError(
+                f"{type(self).__name__} has an l2 penalty, which solver='frank-wolfe' does not serve; Lasso and"
+                " LinearRegression take l1_radius"
+            )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         coefficient_bounds(self.coef_bounds)
@@ -87,6 +101,9 @@ class PrivateLinearModel(BaseEstimator):
             smoothness_constants(self.smoothness, d),
             checks.one_of("variant", self.variant, ("secret", "published", "sequential", "primal")),
             checks.one_of("inner", self.inner, ("exact", "newton")),
+            None if self.l1_radius is None else declared_size("l1_radius", self.l1_radius),
+            None if self.entry_bound is None else declared_size("entry_bound", self.entry_bound),
+            checks.one_of("sampler", self.sampler, tuple(SAMPLERS)),
         )
 
     def _fit(
@@ -106,6 +123,8 @@ class PrivateLinearModel(BaseEstimator):
             raise ValueError(f"batch_size must be at most the number of rows, {n:,}, got {self.batch_size!r}")
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
         coef_bounds = coefficient_bounds(self.coef_bounds, d)
+        if self._wants_ball:
+            l1 = l2 = 0.0
         penalties = _penalties(l2, l1, coef_bounds is not None)
         intercept = bool(self.fit_intercept)
         task = Task(n, d, loss, outputs, _is_sparse(X), intercept, budget, penalties, self._options(d))
@@ -131,11 +150,15 @@ class PrivateLinearModel(BaseEstimator):
         """The linear function on clipped rows, of shape (n, outputs)."""
         check_is_fitted(self)
         X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef = np.atleast_2d(self.coef_)
+        coef = self.coef_ if _is_sparse(self.coef_) else np.atleast_2d(self.coef_)
         if not _is_sparse(X):
             X = np.clip(X, self.clip_low_, self.clip_high_)
-        elif not np.all(np.isinf(self.clip_low_)):
-            # A zero may lie outside the clip of a model fitted on dense data, so rows are filled, a block at a time.
+        elif np.all((self.clip_low_ <= 0.0) & (self.clip_high_ >= 0.0)):
+            if not np.all(np.isinf(self.clip_low_)):
+                clipped = np.clip(X.data, self.clip_low_[X.indices], self.clip_high_[X.indices])
+                X = csr_array((clipped, X.indices, X.indptr), shape=X.shape)
+        else:
+            # A zero lies outside the clip of a model fitted on dense data, so rows are filled, a block at a time.
             starts = range(0, X.shape[0], _PREDICT_BLOCK)
             blocks = (np.clip(X[i : i + _PREDICT_BLOCK].toarray(), self.clip_low_, self.clip_high_) for i in starts)
             return np.concatenate([block @ coef.T for block in blocks]) + self.intercept_
@@ -144,8 +167,15 @@ class PrivateLinearModel(BaseEstimator):
     def _pipeline(self, model: Any) -> Pipeline:
         """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
         check_is_fitted(self)
+        coef = np.array(dense(self.coef_))
+        widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
             clip = FunctionTransformer(accept_sparse=True)
+        elif np.all((self.clip_high_ == widest) & (self.clip_low_ == -widest)):
+            clip = MaxAbsScaler(clip=True)  # which takes sparse rows, and divides by the bound
+            clip.max_abs_ = clip.scale_ = self.clip_high_.copy()
+            clip.n_samples_seen_ = 0
+            coef *= widest
         else:
             limits = {"a_min": self.clip_low_.copy(), "a_max": self.clip_high_.copy()}
             clip = FunctionTransformer(np.clip, validate=True, kw_args=limits)
@@ -153,7 +183,7 @@ class PrivateLinearModel(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             clip.feature_names_in_ = np.copy(self.feature_names_in_)
         model.n_features_in_ = self.n_features_in_
-        model.coef_, model.intercept_ = np.copy(self.coef_), np.copy(self.intercept_)
+        model.coef_, model.intercept_ = coef, np.copy(self.intercept_)
         return make_pipeline(clip, model)
 
     def __sklearn_tags__(self) -> Any:
@@ -161,6 +191,11 @@ class PrivateLinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = False
         return tags
+
+
+def dense(coef: Any) -> Floats:
+    """Coefficients as an array, also where they were made sparse."""
+    return np.asarray(coef.toarray() if _is_sparse(coef) else coef)
 
 
 def _is_sparse(X: Any) -> bool:

@@ -5,11 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import ClassifierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.base import PrivateLinearModel
+from tacit.estimators.base import PrivateLinearModel, dense
 from tacit.preprocessing.validation import inverse_strength
 from tacit.solvers.task import LossName
 
@@ -18,6 +20,8 @@ Floats = NDArray[np.float64]
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
     """A loss of the margin and the l2 penalty of `C`: one margin a row for two classes, one a class for more."""
+
+    coef_: Any  # an array, or CSR after `sparsify`
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model, spending the whole budget."""
@@ -74,6 +78,18 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         margins = self._margins(X)
         best = (margins[:, 0] > 0).astype(np.int64) if margins.shape[1] == 1 else margins.argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def sparsify(self) -> Self:
+        """Store `coef_` without its zeros, as CSR; `densify` undoes it. Predictions stay what they are."""
+        check_is_fitted(self)
+        self.coef_ = csr_array(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Store `coef_` as an array, as after `fit`."""
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
 
     def _pipeline(self, model: Any) -> Pipeline:
         """The same for a classifier, which also knows its classes."""

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels.gradient import sparse_norms
-from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale, Scaling
+from tacit.preprocessing.scales import (
+    EntryScale,
+    LabelScale,
+    MagnitudeScale,
+    MomentScale,
+    NormScale,
+    PooledScale,
+    Scaling,
+)
 from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
@@ -44,6 +52,8 @@ def planned(request: "Request") -> CalibratedPlan:
 
 
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
+_ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
+_ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
         task.n,
         source.seeded,
     )
-    if task.sparse:
+    if task.sparse and request.solver.layout != "entries":
         low, high = np.full(task.d, -math.inf), np.full(task.d, math.inf)
     else:
         low, high = scaling.low, scaling.high
@@ -112,7 +122,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
 class _Bounding:
     """The bounding step: which scales are released, and for which part of the budget."""
 
-    features: MagnitudeScale | PooledScale | MomentScale | NormScale
+    features: MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale
     label: LabelScale | None
     task: Task
 
@@ -120,6 +130,8 @@ class _Bounding:
     def of(cls, request: Request) -> "_Bounding":
         task = request.task
         label = LabelScale(task.n, request.y_bounds) if task.loss == "squared" else None
+        if task.options.entry_bound is not None:
+            return cls(EntryScale(task.d, task.options.entry_bound), label, task)
         if task.sparse:
             return cls(NormScale(task.n, task.d, request.row_norm), label, task)
         if request.row_norm is not None:
@@ -148,7 +160,12 @@ class _Bounding:
         """Bounded rows, the scales they were bounded with, and what the target was clipped to."""
         label, y_bounds = None, None
         Z: Any
-        if isinstance(self.features, NormScale):
+        if layout == "entries":
+            scaling = _entry_scaling(self.features, meter, X)
+            if not self.task.fit_intercept:
+                scaling = _uncentred(scaling)
+            Z = X if self.task.sparse else scaling.transform(X, layout)
+        elif isinstance(self.features, NormScale):
             Z, scaling = _bounded_sparse(self.features, meter, X)
             Z = csc_array(Z) if layout == "columns" else Z
         else:
@@ -165,7 +182,7 @@ class _Bounding:
             if not self.task.fit_intercept:
                 label = _uncentred(label)
             targets = label.transform(targets[:, None])[:, 0]
-        return Rows(Z, targets), scaling, label, y_bounds
+        return Rows(Z, targets, scaling.limit), scaling, label, y_bounds
 
 
 def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Strengths:
@@ -183,10 +200,26 @@ def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Str
     return Strengths(request.l2 / unit**2, l1, low * to_weight, high * to_weight)
 
 
+def _entry_scaling(
+    features: MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale, meter: Meter, X: Any
+) -> Scaling:
+    """Scales for a solver that wants entries bounded."""
+    if isinstance(features, NormScale):
+        bound = _ENTRY_OF_NORM * features.run(meter, _row_norms(X))
+        return EntryScale(features.d, bound).run(meter, X)
+    if isinstance(features, EntryScale):
+        return features.run(meter, X)
+    return replace(features.run(meter, X), limit=_ENTRY_OF_SCALE)
+
+
+def _row_norms(X: csr_array) -> Floats:
+    norms = np.empty(X.shape[0])
+    sparse_norms(X.data, X.indptr, 0.0, norms)
+    return norms
+
+
 def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[csr_array, Scaling]:
-    norms = np.empty(features.n)
-    sparse_norms(X.data, X.indptr.astype(np.int64), 0.0, norms)
-    bound = features.run(meter, norms)
+    bound = features.run(meter, _row_norms(X))
     scale = bound / math.sqrt(features.d)
     Z = csr_array(clip_rows(X, bound))
     Z.data = Z.data / scale

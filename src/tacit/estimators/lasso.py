@@ -16,8 +16,9 @@ from tacit.privacy import checks
 
 _PARAMETERS = f"""{ROW_NORM}
     {Y_BOUNDS}
-    solver : {{"auto", "coordinate", "greedy", "sgd"}}, default="auto"
-        The algorithm; "sgd" serves only add-remove. docs/choosing-a-solver.md compares them.
+    solver : {{"auto", "coordinate", "frank-wolfe", "greedy", "sgd"}}, default="auto"
+        The algorithm; "sgd" serves only add-remove, and "frank-wolfe" is not for the elastic net.
+        docs/choosing-a-solver.md compares them.
     {OPTIONS}
     {RANDOM}"""
 
@@ -90,6 +91,9 @@ class Lasso(_SparseRegressor):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -113,6 +117,9 @@ class Lasso(_SparseRegressor):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
 
@@ -154,6 +161,8 @@ class ElasticNet(_SparseRegressor):
     (10,)
     """
 
+    _serves_ball = False
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -178,6 +187,9 @@ class ElasticNet(_SparseRegressor):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -202,6 +214,9 @@ class ElasticNet(_SparseRegressor):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.estimators.base import dense
 from tacit.estimators.classification import PrivateClassifier
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, OPTIONS, RANDOM, ROW_NORM
 from tacit.problems import LogisticLoss, MultinomialLoss
@@ -31,7 +32,8 @@ class LogisticRegression(PrivateClassifier):
         Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
         it.
     {ROW_NORM}
-    solver : {{"auto", "coordinate", "dual", "gradient", "objective", "sgd"}}, default="auto"
+    solver : str, default="auto"
+        One of "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot" and "sgd".
         The algorithm. More than two classes are served jointly by "gradient" and "sgd", and by "dual" as one against
         the rest in one release; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
     {OPTIONS}
@@ -74,6 +76,9 @@ class LogisticRegression(PrivateClassifier):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         classes: Any = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -97,6 +102,9 @@ class LogisticRegression(PrivateClassifier):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.classes = classes
         self.random_state = random_state
         self.verbose = verbose
@@ -136,7 +144,7 @@ def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> 
     """A fitted model of each class against the rest."""
     outer = OneVsRestClassifier(model)
     outer.estimators_ = []
-    for coef, intercept in zip(fitted.coef_, fitted.intercept_, strict=True):
+    for coef, intercept in zip(dense(fitted.coef_), fitted.intercept_, strict=True):
         one = clone(model)
         one.coef_, one.intercept_, one.classes_ = coef[None, :].copy(), np.array([intercept]), np.array([0, 1])
         one.n_features_in_, one.n_iter_ = fitted.n_features_in_, model.n_iter_

@@ -17,8 +17,10 @@ Floats = NDArray[np.float64]
 
 _PARAMETERS = f"""{ROW_NORM}
     {Y_BOUNDS}
-    solver : {{"auto", "coordinate", "gradient", "greedy", "objective", "sgd", "statistics"}}, default="auto"
-        The algorithm; "sgd" serves only add-remove. docs/choosing-a-solver.md compares them.
+    solver : str, default="auto"
+        One of "auto", "coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and "statistics".
+        "dual" and "sgd" serve only add-remove, "dual" needs a penalty, and "frank-wolfe" is not for ridge regression.
+        docs/choosing-a-solver.md compares them.
     {OPTIONS}
     {RANDOM}"""
 
@@ -99,6 +101,9 @@ class LinearRegression(PrivateRegressor):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -121,6 +126,9 @@ class LinearRegression(PrivateRegressor):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
 
@@ -155,6 +163,8 @@ class Ridge(PrivateRegressor):
     (10,)
     """
 
+    _serves_ball = False
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -178,6 +188,9 @@ class Ridge(PrivateRegressor):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -201,6 +214,9 @@ class Ridge(PrivateRegressor):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.random_state = random_state
         self.verbose = verbose
 

@@ -28,7 +28,7 @@ class LinearSVC(PrivateClassifier):
     loss : {{"squared_hinge", "hinge"}}, default="squared_hinge"
         max(0, 1 - margin) squared, or as it is.
     {ROW_NORM}
-    solver : {{"auto", "coordinate", "dual", "sgd"}}, default="auto"
+    solver : {{"auto", "coordinate", "dual", "frank-wolfe", "sgd"}}, default="auto"
         The algorithm. The hinge is served by "dual" and "sgd", which serve only add-remove; more than two classes, one
         against the rest, by "dual". docs/choosing-a-solver.md compares them.
     {OPTIONS}
@@ -72,6 +72,9 @@ class LinearSVC(PrivateClassifier):
         smoothness: Any = "private",
         variant: str = "secret",
         inner: str = "exact",
+        l1_radius: float | None = None,
+        entry_bound: float | None = None,
+        sampler: str = "bucket",
         classes: Any = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -96,6 +99,9 @@ class LinearSVC(PrivateClassifier):
         self.smoothness = smoothness
         self.variant = variant
         self.inner = inner
+        self.l1_radius = l1_radius
+        self.entry_bound = entry_bound
+        self.sampler = sampler
         self.classes = classes
         self.random_state = random_state
         self.verbose = verbose

@@ -23,7 +23,8 @@ OPTIONS = """fit_intercept : bool, default=True
         Bounds on the coefficients, in their own units. Each side is a number, an array with one number for each feature
         (infinity where there is no bound), or None. `(0, None)` asks for non-negative coefficients.
     n_iter : int, default=None
-        Steps of the gradient and greedy solvers. None: a rule in the number of rows and columns and the budget.
+        Steps of the gradient, greedy and frank-wolfe solvers. None: a rule in the numbers of rows and columns and the
+        budget.
     n_passes : float, default=None
         Passes over the rows of the sgd and dual solvers, or over the columns of the coordinate solver. None: a rule as
         above.
@@ -36,10 +37,11 @@ OPTIONS = """fit_intercept : bool, default=True
         What the coordinate solver bounds: what a row adds to all columns of a pass together, or, as in the paper on
         DP-CD, what it adds to each column. Random order needs "coordinate".
     clip : float, default=None
-        What the coordinate and greedy solvers clip derivatives to, and the dual solver updates. None: a rule as above.
+        What the coordinate and greedy solvers clip derivatives to, the dual solver updates, and the frank-wolfe solver
+        residuals of a squared loss. None: a rule as above; frank-wolfe bounds the target instead.
     step : float, default=None
-        Length of the steps of the coordinate and greedy solvers, where 1 is the inverse of a column's smoothness. None:
-        a rule as above.
+        Length of the steps of the coordinate and greedy solvers, where 1 is the inverse of a column's smoothness; of
+        the frank-wolfe solver, the part of the way to a vertex. None: a rule as above.
     averaging : {"last", "tail", "periodic"} or int, default=None
         What the coordinate solver returns: the last iterate, the mean of the last ones, or the paper's, which starts
         again from the mean of each outer loop; an integer is "periodic" with that many loops. None: a rule as above.
@@ -50,7 +52,16 @@ OPTIONS = """fit_intercept : bool, default=True
     variant : {"secret", "published", "sequential", "primal"}, default="secret"
         Which form of the dual solver; all but the first are for comparison with the paper on DP-SCD.
     inner : {"exact", "newton"}, default="exact"
-        How the dual solver finds a row's step for the logistic loss: exactly, or by the paper's single Newton step."""
+        How the dual solver finds a row's step for the logistic loss: exactly, or by the paper's single Newton step.
+    l1_radius : float, default=None
+        Radius of the l1 ball that the frank-wolfe solver keeps the coefficients in, on the bounded data; it takes the
+        place of the penalty. None: a rule as above.
+    entry_bound : float, default=None
+        What the frank-wolfe solver clips the entries of X to, in `fit` and in `predict`. None: three private scales to
+        each side if X is dense; a tenth of `row_norm` or of a private quantile of row norms if it is sparse.
+    sampler : {"bucket", "two-level", "gumbel"}, default="bucket"
+        How the frank-wolfe solver draws a vertex. All three have the same law; the cost of the first does not grow with
+        the number of columns."""
 
 RANDOM = """random_state : int, default=None
         None draws fresh cryptographic noise. An integer makes the fit reproducible, and the noise known to those who

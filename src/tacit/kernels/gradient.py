@@ -118,7 +118,7 @@ def dense_gradient(
 
 
 @kernel
-def sparse_norms(data: Floats, indptr: NDArray[np.int64], bias: float, out: Floats) -> None:
+def sparse_norms(data: Floats, indptr: NDArray[np.integer], bias: float, out: Floats) -> None:
     """The norm of each CSR row with its intercept entry."""
     for i in range(len(out)):
         row = data[indptr[i] : indptr[i + 1]]

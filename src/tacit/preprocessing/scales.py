@@ -1,6 +1,6 @@
 """Private centres and scales: what a fit needs to know about units, released inside its own budget.
 
-Four ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
+Five ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
 the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
@@ -10,6 +10,7 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 - `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
+- `EntryScale`: a bound on entries is declared, for a solver that needs no other. Nothing is released.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
@@ -252,6 +253,26 @@ class NormScale:
         e0 = 1.0 / max(meter.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
         return Quantile(_NORM_QUANTILE, _NORM_GRID, steepness).release(meter, name, norms)
+
+
+@dataclass(frozen=True)
+class EntryScale:
+    """No scaling: entries are clipped to a declared bound, which costs nothing."""
+
+    d: int
+    bound: float
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """Nothing."""
+        return 0.0
+
+    def releases(self, share: float) -> tuple[Release, ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def run(self, meter: Meter, X: Any) -> Scaling:  # noqa: ARG002
+        """The user's units, clipped."""
+        return Scaling(np.broadcast_to(0.0, self.d), np.broadcast_to(1.0, self.d), self.bound)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from scipy.special import expit, ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
+from tacit.estimators.base import dense
 from tacit.privacy import Guarantee, UnsupportedEventError
 from tacit.report.page import COLOURS, Part, escaped, interval, page, section, stacked_bar, swatch, table
 
@@ -221,7 +222,8 @@ def _budget(calibrated: Any) -> str:
 
 
 def _coefficients(model: Any, names: list[str], note: str | None) -> str:
-    coef, noise = np.atleast_2d(model.coef_), np.atleast_2d(model.coef_noise_)
+    coef = np.atleast_2d(dense(model.coef_))
+    noise = np.atleast_2d(model.coef_noise_)
     intercepts = np.atleast_1d(model.intercept_)
     bounded = bool(np.all(np.isfinite(model.clip_low_) & np.isfinite(model.clip_high_)))
     span = model.clip_high_ - model.clip_low_ if bounded else np.ones(len(names))
@@ -354,7 +356,8 @@ def _not_covered(remarks: Sequence[Remark]) -> str:
 
 # --- check it --------------------------------------------------------------------------------------------------------
 
-_RECIPE = """from tacit.privacy import Guarantee
+_RECIPE = """from tacit.estimators.base import dense
+from tacit.privacy import Guarantee
 
 guarantee = Guarantee.from_json(open("guarantee.json").read())  # the text below
 print(guarantee)

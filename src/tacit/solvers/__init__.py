@@ -5,19 +5,25 @@ A solver sees bounded rows and a meter. It releases what its plan says and retur
 
 from tacit.solvers.coordinate import CoordinateSolver
 from tacit.solvers.dual import DualSolver
+from tacit.solvers.frank_wolfe import FrankWolfeSolver
 from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.greedy import GreedySolver
 from tacit.solvers.objective import ObjectiveSolver
+from tacit.solvers.one_shot import OneShotSolver
+from tacit.solvers.rescaled import WIDE
 from tacit.solvers.sgd import SGDSolver
 from tacit.solvers.statistics import StatisticsSolver
 from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Strengths, Task
+from tacit.solvers.text import signal
 
 _ALL: tuple[Solver, ...] = (
     CoordinateSolver(),
     DualSolver(),
+    FrankWolfeSolver(),
     GradientSolver(),
     GreedySolver(),
     ObjectiveSolver(),
+    OneShotSolver(),
     SGDSolver(),
     StatisticsSolver(),
 )
@@ -26,8 +32,7 @@ SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
 
 _WORDS: dict[PenaltyName, str] = {"l2": "the l2 penalty", "l1": "the l1 penalty", "bounds": "bounds on coefficients"}
 
-WIDE = 1_000
-"""Sparse tables with more columns than this are text-like: `auto` leaves the preconditioned steps for them."""
+_LITTLE = 300.0  # of what unit rows can say over the noise: below this, steps find no more than one release does
 
 
 def _is_wide(task: Task) -> bool:
@@ -38,6 +43,8 @@ def _is_wide(task: Task) -> bool:
 
 def _default(task: Task) -> str:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
+    if task.options.l1_radius is not None:
+        return "frank-wolfe"
     if task.loss in ("hinge", "squared hinge"):
         if task.outputs > 1:
             return "dual"
@@ -49,7 +56,7 @@ def _default(task: Task) -> str:
         return "greedy" if "l1" in task.penalties and task.loss == "squared" and _is_wide(task) else "coordinate"
     if task.sparse and task.d > WIDE:
         if task.loss == "logistic":
-            return "objective"
+            return "one-shot" if signal(task) < _LITTLE and not task.options.given else "gradient"
         if task.loss == "multinomial" and task.budget.adjacency == "add-remove":
             return "sgd"
     return "gradient"
@@ -80,9 +87,11 @@ __all__ = [
     "SOLVERS",
     "CoordinateSolver",
     "DualSolver",
+    "FrankWolfeSolver",
     "GradientSolver",
     "GreedySolver",
     "ObjectiveSolver",
+    "OneShotSolver",
     "Options",
     "Rows",
     "SGDSolver",

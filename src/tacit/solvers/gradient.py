@@ -4,6 +4,8 @@ Algorithm. Release the second-moment matrix A of the bounded rows once; take T f
 `w <- w - Q (noisy mean of clipped gradients + lambda w)` with Q the inverse of the curvature bound that A gives;
 return the mean of the second half of the iterates. No step looks at the objective, and T is fixed beforehand.
 
+Two classes on sparse rows of many columns, as in text, take another form: `tacit.solvers.rescaled`.
+
 Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released: A (or, above `FULL_MATRIX` columns, its diagonal and a
@@ -41,6 +43,7 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.solvers import rescaled
 from tacit.solvers.passes import CURVATURE, SHRINK, Passes
 from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
@@ -92,6 +95,8 @@ class GradientSolver:
 
     def plan(self, task: Task, share: float) -> Plan:
         """The curvature, then the gradients."""
+        if rescaled.serves(task):
+            return rescaled.plan(task, share)
         steps = Release("gradients", "gaussian", share=0.85 * share, count=Settings.of(task).steps)
         if task.d <= FULL_MATRIX:
             return Plan(Release("second moments", "gaussian", share=0.15 * share), steps)
@@ -103,6 +108,8 @@ class GradientSolver:
 
     def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
         """The mean of the second half of the iterates."""
+        if rescaled.serves(task):
+            return rescaled.run(task, rows, strengths, meter)
         settings = Settings.of(task)
         steps = settings.steps
         passes = Passes(task, rows)

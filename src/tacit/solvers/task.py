@@ -13,7 +13,7 @@ from tacit.privacy.checks import Adjacency
 Floats = NDArray[np.float64]
 LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
 PenaltyName = Literal["l2", "l1", "bounds"]
-Layout = Literal["rows", "short rows", "columns"]
+Layout = Literal["rows", "short rows", "columns", "entries"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,14 @@ class Rows:
     `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (sparse), and stored as the solver's `layout`
     asks: by rows, or by short rows or columns in single precision; CSR or CSC if sparse. `targets` are -1 or +1, class
     numbers, or scaled and clipped values, by the loss. Private, and only for a solver's `run`.
+
+    For "entries" what is bounded is each entry, by `entry`, which is public: dense rows are short and clipped to it;
+    sparse ones are as they came, in the user's units, and are the solver's to clip.
     """
 
     Z: Any
     targets: Floats
+    entry: float = math.inf
 
     def some(self, places: NDArray[np.int64]) -> "Rows":
         """The rows at these places; which they are is as private as the rows."""

@@ -42,7 +42,7 @@ class AffineBucketSampler(_RoundSampler):
         order, place, octave = (np.empty(len(rates), dtype=np.int32) for _ in range(3))
         at_least = np.zeros(vertices.whole_octave(self._limit) + 2, dtype=np.int32)
         self.buckets = vertices.Buckets(order, place, octave, at_least)
-        self._scale = 1.0
+        self._scale, self._lowest, self._steepest = 1.0, 0.0, 0
         self._sort()
 
     def scale_to(self, scale: float) -> None:

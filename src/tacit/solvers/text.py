@@ -1,0 +1,156 @@
+"""What the solvers for text share: rows of norm 1, the class share released beforehand, the threshold at the end.
+
+Privacy
+-------
+- The number of rows of the second class is one count: sensitivity 1, and 1 for replace-one.
+- A threshold is drawn from a fixed grid by the number of rows it classifies correctly: `Threshold`.
+
+Both are planned only for a model with an intercept. A row whose norm overflows is absent: it adds to no sum and no
+count.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit.kernels import gradient as kernels
+from tacit.kernels import text
+from tacit.privacy import Meter, Plan, Release
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
+from tacit.solvers.passes import SHRINK
+from tacit.solvers.task import Rows, Task
+
+Floats = NDArray[np.float64]
+
+_CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
+_SIDE = np.geomspace(0.01, 30.0, 60)
+GRID = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
+"""Thresholds to draw from, times what noise alone would make of the margin of a unit row; finer near 0."""
+
+
+def signal(task: Task) -> float:
+    """What a sum over unit rows can be, over the noise of a release of it: n sqrt(2 rho), half for replace-one."""
+    doubled = 2.0 if task.budget.adjacency == "replace-one" else 1.0
+    return task.n * math.sqrt(2.0 * task.budget.rho) / doubled
+
+
+def planned(task: Task, share: float, *between: Release) -> Plan:
+    """These releases, with the class share before them and the threshold after; shares of theirs add up to 1."""
+    ends = task.fit_intercept
+    left = share * (1.0 - _CLASS_SHARE - _THRESHOLD) if ends else share
+    inner = (Release(r.name, r.kind, share=left * (r.share or 0.0), count=r.count) for r in between)
+    if not ends:
+        return Plan(*inner)
+    first = Release("class share", "gaussian", share=_CLASS_SHARE * share)
+    return Plan(first, *inner, Release("threshold", "exponential", share=_THRESHOLD * share))
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """The part of the rows that is of the second class, as it was released."""
+
+    p: float
+
+    @property
+    def offset(self) -> float:
+        """Its log-odds."""
+        return math.log(self.p / (1.0 - self.p))
+
+    @property
+    def clip(self) -> float:
+        """The longest residual of a model that knows the share alone."""
+        return max(self.p, 1.0 - self.p)
+
+    @property
+    def slope(self) -> float:
+        """Of the share in its log-odds."""
+        return self.p * (1.0 - self.p)
+
+
+class UnitRows:
+    """Rows clipped to norm 1, as factors on the rows of the driver, whose norm is sqrt(d); all of it is private."""
+
+    def __init__(self, task: Task, rows: Rows) -> None:
+        self._task = task
+        self._Z: Any = rows.Z
+        self._sparse = isinstance(rows.Z, csr_array)
+        self._positive = rows.targets > 0.0
+        norms = np.empty(len(rows.targets))
+        if self._sparse:
+            kernels.sparse_norms(self._Z.data, self._Z.indptr, 0.0, norms)
+        else:
+            kernels.dense_norms(self._Z, 0.0, norms)
+        self._factors = _bounded(math.sqrt(task.d), norms)
+
+    def class_share(self, meter: Meter) -> ClassShare:
+        """Released; one half where there is no intercept.
+
+        Noise draws it towards one half, as much as is best where any share is as likely as another.
+        """
+        n = self._task.n
+        if not self._task.fit_intercept:
+            return ClassShare(0.5)
+        mechanism = GaussianVector(Sensitivity.non_negative(1.0), bound=n)
+        count = float(np.count_nonzero(self._positive & (self._factors > 0.0)))
+        deviation = meter.multiplier("class share") / n
+        found = float(mechanism.release(meter, "class share", count)) / n
+        p = 0.5 + (found - 0.5) / (1.0 + 12.0 * deviation * deviation)
+        return ClassShare(min(max(p, 1.0 / n), 1.0 - 1.0 / n))
+
+    def threshold(self, meter: Meter, coef: Floats) -> float:
+        """Released: rows with larger margins of these coefficients, as they will predict, are of the second class."""
+        w, margins = np.append(coef, 0.0), np.empty(len(self._factors))
+        if self._sparse:
+            kernels.sparse_margins(self._Z.data, self._Z.indices, self._Z.indptr, 0.0, w, margins)
+        else:
+            kernels.dense_margins(self._Z, 0.0, w, margins)
+        margins[self._factors == 0.0] = math.nan
+        scale = max(float(np.linalg.norm(coef)), 1e-12)  # of noise alone, as the rows of the driver are sqrt(d) long
+        return Threshold(GRID * scale).release(meter, "threshold", margins, self._positive)
+
+    def sums(self, p: float, ratio: float) -> Floats:
+        """The sums of (class - p) x, and `ratio` times those of |x|, or of x^2 where rows are dense."""
+        out = np.empty((2, self._task.d))
+        values = np.where(self._positive, 1.0 - p, -p)
+        if self._sparse:
+            place = self._Z.data, self._Z.indices, self._Z.indptr
+            text.sparse_sums(*place, self._factors, values, ratio, out)
+        else:
+            text.dense_sums(self._Z, self._factors, values, ratio, out)
+        return out
+
+    def sizes(self) -> Floats:
+        """The sums of |x|."""
+        return self.sums(0.0, 1.0)[1]
+
+    def weighted(self, weights: Floats) -> Floats:
+        """The norm of each CSR row with these weights, at most 1, on its entries; 0 where it is absent."""
+        out = np.empty(len(self._factors))
+        text.weighted_norms(self._Z.data, self._Z.indices, self._Z.indptr, weights, out)
+        return np.where(self._factors > 0.0, out, 0.0) * self._factors
+
+    @staticmethod
+    def squares(norms: Floats) -> float:
+        """The sum of squares of these norms, none of which counts for more than 1; rounded once."""
+        return math.fsum(np.square(np.minimum(norms, 1.0)))
+
+    def scaled(self, norms: Floats, radius: float) -> Floats:
+        """Factors that bring rows of these norms to 1 / radius of that, and to norm 1 at most."""
+        return self._factors * _bounded(radius, norms)
+
+    def residuals(
+        self, factors: Floats, weights: Floats, bias: float, offset: float, clip: float
+    ) -> tuple[Floats, float]:
+        """The sum of clipped residuals times rows, which have these factors, and that of the intercept's entries."""
+        out = np.empty(self._task.d)
+        place = self._Z.data, self._Z.indices, self._Z.indptr
+        return out, text.residual_sums(*place, factors, self._positive, weights, bias, offset, clip, out)
+
+
+def _bounded(radius: float, norms: Floats) -> Floats:
+    """What to scale rows of these norms by: 1 / radius, less where they would be longer than 1; 0 if not finite."""
+    return np.where(np.isfinite(norms), SHRINK / np.maximum(norms, radius), 0.0)
