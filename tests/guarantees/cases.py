@@ -63,7 +63,7 @@ class Case:
         if self.variant:
             return Options(**(VARIANTS | DUAL_VARIANTS)[self.variant])
         if "batch_size" not in self.solver.options:
-            return Options(n_iter=5) if self.solver.name == "greedy" else Options()
+            return Options(n_iter={"greedy": 5, "frank-wolfe": 12}.get(self.solver.name))
         return Options(batch_size=n, n_passes=20) if self.whole else Options(batch_size=n // 4, n_passes=5)
 
     @property
@@ -72,8 +72,8 @@ class Case:
 
     @property
     def optimises(self):
-        """Whether the solver minimises a loss: one that does is scikit-learn without noise."""
-        return self.solver.name != "one-shot"
+        """Whether the solver minimises a penalised loss: one that does is scikit-learn without noise."""
+        return self.solver.name not in ("one-shot", "frank-wolfe")
 
     @property
     def is_multiclass(self):

@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent
 
 from tacit.estimators.driver import private_fit
 from tacit.privacy import Meter, NoiseSource, Plan, Release, audit, events
-from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity, vertices
 from tacit.privacy.meter import Grant, PlanViolationError
 from tacit.solvers import SOLVERS, Options, Rows, Strengths, columns, dual, passes, text
 
@@ -39,6 +39,7 @@ from .cases import (
     quiet,
     recomputed,
     standardised,
+    timed,
     told,
 )
 from .transcripts import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
@@ -148,7 +149,7 @@ def worst_rows(case, n=40, d=2):
         other[0] = Z[0] * np.resize([1.0, -1.0], d)
     else:
         other[0] = -Z[0]
-    return Rows(case.store(Z), targets), Rows(case.store(other), targets)
+    return Rows(case.store(Z), targets, 3.0), Rows(case.store(other), targets, 3.0)
 
 
 @pytest.mark.parametrize("case", [replace(c, sparse=s) for c in WITH_MU for s in (False, True)] + ALONE_TEXT, ids=str)
@@ -240,7 +241,7 @@ def test_half_the_noise_is_caught(case):
 
 
 @basic
-def test_half_the_noise_shows_in_the_transcript(case):
+def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
     """Even where the guarantee and the solver were told of the full noise."""
     rows, _ = worst_rows(case)
     if case.chooses:
@@ -251,7 +252,14 @@ def test_half_the_noise_shows_in_the_transcript(case):
         multiplier, source = grant(self, name, kind)
         return Grant(multiplier / 2, source)
 
-    run = Alone(case)
+    def sharper(self, source):
+        while True:  # two draws that agree have weights squared: twice the scores
+            one, other = draw(self, source), draw(self, source)
+            if one == other:
+                return one
+
+    run, draw = Alone(case), vertices._RoundSampler.draw
+    monkeypatch.setattr(vertices._RoundSampler, "draw", sharper)
     with transcript() as steps, patch.object(Meter, "grant", halved):
         for _ in range(100 if case.chooses else 50):
             run(rows)
@@ -266,7 +274,7 @@ def test_half_the_noise_is_caught_by_its_outputs_alone(case):
         assert run.bound(lambda world: run(world).ravel(), rows, other, 1_000) > run.claim
 
 
-@pytest.mark.parametrize("case", SUMS + ALONE_TEXT, ids=str)
+@pytest.mark.parametrize("case", [c for c in SUMS + ALONE_TEXT if not c.releases("vertices")], ids=str)
 def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
     clipped = passes.Passes.gradient
     monkeypatch.setattr(passes.Passes, "gradient", lambda self, w, _, *shape: clipped(self, w, 1e6, *shape))
@@ -303,7 +311,7 @@ def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
     assert run.bound(evidence(run, rows, other), rows, other, confidence=0.99) > run.claim
 
 
-@basic
+@pytest.mark.parametrize("case", timed([c for c in BASIC if not c.releases("vertices")]), ids=str)
 def test_one_release_without_noise_is_caught(case, monkeypatch):
     noisy, count = GaussianVector.release, itertools.count()
 
@@ -328,7 +336,7 @@ def test_an_exact_mean_in_place_of_the_intercept_is_caught(case):
         return told(replace(released, intercept=np.full_like(released.intercept, data[1].mean())))
 
     worlds = pair_of_tables(case, "label")
-    outputs = audit.run(leaky, *worlds, 300)
+    outputs = audit.run(leaky, *worlds, 500)
     assert contradiction(outputs, fit(worlds[0]).guarantee, 1 if case.adjacency == "replace-one" else 2) > 1.0
 
 
@@ -355,7 +363,7 @@ class Cheat:
         return solution
 
 
-@basic
+@pytest.mark.parametrize("case", timed([c for c in BASIC if c.releases("gaussian")]), ids=str)
 @pytest.mark.parametrize(
     ("cheat", "message"),
     [

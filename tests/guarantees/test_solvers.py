@@ -159,7 +159,8 @@ def test_a_seed_repeats_the_noise_and_nothing_else_does(case):
     np.testing.assert_array_equal(first, again)
     for one, two in ((first, other), fresh):
         same = one[: D + 1] == two[: D + 1]
-        assert not np.any(same & (one[: D + 1] != 0.0))  # a weight that was never drawn is zero
+        # A weight that was never drawn is zero; those of vertices have few values.
+        assert case.releases("vertices") or not np.any(same & (one[: D + 1] != 0.0))
         assert not np.all(same)
 
 

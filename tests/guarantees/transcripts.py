@@ -38,11 +38,16 @@ from tacit.privacy.mechanisms import (
     SampledSteps,
     Sensitivity,
     Tape,
+    Vertices,
     selection,
 )
+from tacit.privacy.mechanisms.affine import AffineBucketSampler
+from tacit.privacy.noise.affine import write_scores
 from tacit.privacy.plan import CalibratedPlan
 from tacit.solvers import dual, objective
 from tacit.solvers.columns import Columns
+
+NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +108,7 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
     asked: list[Any] = []  # name and multiplier of the selection being made
     pick, sample, draw = selection._pick, Meter.samples, ObjectivePerturbation.draw
     minimiser, walked, stepped = objective._Problem.minimiser, GaussianSequence.release, SampledSteps.release
+    drawn = Vertices.release
 
     def add(step):
         steps.append(replace(step, choices=tuple(choices)))
@@ -192,6 +198,19 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         add(step if prior is None else replace(step, prior=prior))
         return choice
 
+    def recorded_vertex(self, meter, name):
+        scores = whole_scores(self.sampler)
+        if history is None:
+            j, sign = drawn(self, meter, name)
+            vertex = 2 * j + (sign < 0)
+        else:
+            meter.grant(name, self.kind)
+            vertex = history[len(steps)].released
+        multiplier = meter.multiplier(name)
+        exact = np.stack([-scores, scores], axis=1).ravel().astype(np.float64)
+        add(Step(name, exact, vertex, NAT / multiplier, multiplier, kind="exponential"))
+        return vertex >> 1, 1 - 2 * (vertex & 1)
+
     def recorded_sample(meter, name, n, count):
         assert count == 1
         places, _ = sample(meter, name, n, count)
@@ -232,10 +251,20 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         for kind in chosen:
             stack.enter_context(patch.object(kind, "release", named(kind.release)))
         stack.enter_context(patch.object(selection, "_pick", recorded_pick))
+        stack.enter_context(patch.object(Vertices, "release", recorded_vertex))
         stack.enter_context(patch.object(Meter, "samples", recorded_sample))
         stack.enter_context(patch.object(ObjectivePerturbation, "draw", recorded_draw))
         stack.enter_context(patch.object(objective._Problem, "minimiser", recorded_minimiser))
         yield steps
+
+
+def whole_scores(sampler):
+    """The whole gradient that vertices are drawn from, in units of 2^-32 octaves."""
+    if not isinstance(sampler, AffineBucketSampler):
+        return sampler._scores.copy()
+    scores = np.empty_like(sampler._rates)
+    write_scores(sampler._scale, sampler._rates, sampler._constants, scores)
+    return scores
 
 
 def walk_again(walk, tape, released):

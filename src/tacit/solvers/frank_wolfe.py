@@ -1,10 +1,11 @@
 """`solver="frank-wolfe"`: one vertex of an l1 ball at a time, each drawn by the exponential mechanism.
 
 Algorithm. In iteration t draw a signed vertex s e_j of the ball |w|_1 <= radius with weight exp(-k s g_j), g the sum of
-the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j, eta_t = 2 / (t + 2). On sparse rows an
-iteration looks only at rows that have an entry in column j, or that are due (`tacit.kernels.frank_wolfe`); the squared
-loss needs no due dates, and is exact (`tacit.solvers.ball.LazyGradient`). On dense rows it looks at all of them. No
-more weights than iterations differ from zero. The ball is the regulariser: C and alpha are not used.
+the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta_t = 2 / (t + 2); `step` below 1 is a
+constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
+an entry in column j, or that are due (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
+(`tacit.solvers.ball.LazyGradient`). On dense rows it looks at all of them. No more weights than iterations differ from
+zero. The ball is the regulariser: C and alpha are not used.
 
 Privacy
 -------
@@ -14,8 +15,9 @@ not, are a function; for classes and with an intercept the class share and the t
 - The sign is drawn with the index. Its being that of the exact gradient would tell of a single row.
 - A row adds to entry j of g a whole number of at most c in absolute value: its slope l', clipped to a public limit,
   times its entry, clipped to its bound, in units that make c the largest that a draw's e0 allows. Sums of whole
-  numbers are exact, so no rounding enters. A row's slope is a function of that row and of the vertices before, also
-  where it is out of date.
+  numbers are exact, so no rounding enters; the exact form of the squared loss rounds a product, and leaves two units
+  free for that (`tacit.privacy.mechanisms.affine`). A row's slope is a function of that row and of the vertices before,
+  also where it is out of date.
 - Draws of range e0 are e0^2 / 8-zCDP each, also where they depend on earlier ones.
 - The class share is one count, and each row counts once at most in the scores of the threshold.
 
@@ -97,6 +99,7 @@ class Settings:
 
     def path(self, bound: float) -> Path:
         """The steps, for entries with this bound."""
+        bound = checks.positive("entry_bound", bound)
         return Path(self.count, self.l1_radius or self.reach / bound, self.step)
 
 

@@ -1,7 +1,8 @@
 """The private mechanisms: each knows the kind of its release and its sensitivity under both adjacencies.
 
 Every `release` takes a meter and the name of a planned release, and draws its noise from that grant alone. In the
-non-private limit (multiplier 0) it returns the exact answer. All sensitivities are of sums over rows, not of means.
+non-private limit (multiplier 0) it returns the exact answer; `Vertices`, which only draws, refuses. All sensitivities
+are of sums over rows, not of means.
 """
 
 from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
