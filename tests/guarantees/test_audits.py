@@ -16,7 +16,7 @@ from dp_accounting import GaussianDpEvent
 
 from tacit.estimators.driver import private_fit
 from tacit.privacy import Meter, NoiseSource, Plan, Release, audit, events
-from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity, vertices
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.privacy.meter import Grant, PlanViolationError
 from tacit.solvers import SOLVERS, Options, Rows, Strengths, columns, dual, passes, text
 
@@ -248,8 +248,8 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
         rows.Z[1:4, 1] = 0.0  # which makes one candidate more likely
     grant = Meter.grant
 
-    def halved(self, name, kind):
-        multiplier, source = grant(self, name, kind)
+    def halved(self, name, kind, count=1):
+        multiplier, source = grant(self, name, kind, count)
         return Grant(multiplier / 2, source)
 
     def sharper(self, source):
@@ -278,8 +278,8 @@ def test_half_the_noise_is_caught_by_its_outputs_alone(case):
 def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
     clipped = passes.Passes.gradient
     monkeypatch.setattr(passes.Passes, "gradient", lambda self, w, _, *shape: clipped(self, w, 1e6, *shape))
-    move = dual._Duals.move
-    monkeypatch.setattr(dual._Duals, "move", lambda self, *given: move(self, *given[:-1], 1e6))
+    steps = dual._Duals.steps
+    monkeypatch.setattr(dual._Duals, "steps", lambda self, *given: steps(self, *given[:-1], 2 * given[-1]))
     limits = columns.Columns.limits
     monkeypatch.setattr(columns.Columns, "limits", lambda self, *bounds, **norm: 1e6 * limits(self, *bounds, **norm))
     monkeypatch.setattr(text, "_bounded", lambda radius, norms: np.full_like(norms, 1.0 / radius))
@@ -304,8 +304,8 @@ def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatc
 def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
     """All rows in place of the sample: the coin of the row that differs no longer hides it."""
     monkeypatch.setattr(Rows, "some", lambda self, _: self)
-    move = dual._Duals.move
-    monkeypatch.setattr(dual._Duals, "move", lambda self, _, *given: move(self, np.arange(40), *given))
+    steps, everyone = dual._Duals.steps, {"rows": np.arange(40), "starts": np.array([0, 40])}
+    monkeypatch.setattr(dual._Duals, "steps", lambda self, one, *given: steps(self, replace(one, **everyone), *given))
     run = Alone(case)
     rows, other = worst_rows(case)
     assert run.bound(evidence(run, rows, other), rows, other, confidence=0.99) > run.claim
@@ -319,7 +319,15 @@ def test_one_release_without_noise_is_caught(case, monkeypatch):
         out = noisy(self, meter, name, value)
         return np.array(value) if next(count) == 0 else out
 
+    def mostly_noisy_step(self, meter, name, n, size, count, walk):
+        def quietly(batches):
+            return walk(replace(batches, noise=0 * batches.noise) if next(count_of_steps) == 0 else batches)
+
+        return step(self, meter, name, n, size, count, quietly)
+
+    step, count_of_steps = SampledSteps.release, itertools.count()
     monkeypatch.setattr(GaussianVector, "release", mostly_noisy)
+    monkeypatch.setattr(SampledSteps, "release", mostly_noisy_step)
     with transcript() as steps:
         Alone(case)(worst_rows(case)[0])
     assert len(wrong_noise(steps)) == 1

@@ -84,7 +84,7 @@ class Settings:
         growth = max(1.0, math.sqrt(task.calm))
         whole = growth > _CALM and options.batch_size is None and options.variant == "secret"
         batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
-        most = _MOST_STEPS * (8 if task.loss == "hinge" else 1)  # whose dual is not curved
+        most = _MOST_STEPS * (4 if task.loss == "hinge" else 1)  # whose dual is not curved
         far, bearable, long, penalty = _FAR if task.loss == "squared" else _BOUNDED
         nu = max(task.nu, 1e-300)
         passes = min(most, most / 100 * growth) if whole else _PASSES * min(max(1.0, math.sqrt(long / nu)), 10.0)
@@ -92,7 +92,9 @@ class Settings:
             steps=max(1, round((options.n_passes or passes) * task.n / batch)),
             batch=float(batch),
             sampling=batch / task.n,
-            reach=far * min(1.0, (bearable / nu) ** 0.4) * (min(growth, 4.0) if whole else 1.0),
+            reach=far
+            * min(1.0, (bearable / nu) ** 0.4)
+            * (min(growth, 4.0) if whole and task.loss != "hinge" else 1.0),
             penalty=max(penalty / growth**2, _SMALLEST) if whole else penalty,
             momentum=whole,
             kink=_KINK / growth**2 if whole else 0.0,
