@@ -53,6 +53,7 @@ bench: venv
 	$(BIN)/python benchmarks/dual_rule.py
 	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
+	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
 	$(BIN)/python benchmarks/dense.py --data $(DATA)
 

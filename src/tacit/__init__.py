@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import datasets, estimators, metrics, preprocessing, privacy, problems
-    from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+    from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
 _ROOMS = ("datasets", "estimators", "metrics", "preprocessing", "privacy", "problems")
 _HOMES = {
+    "PCA": "estimators",
     "ElasticNet": "estimators",
     "Lasso": "estimators",
     "LinearRegression": "estimators",
@@ -26,6 +27,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "PCA",
     "ElasticNet",
     "Lasso",
     "LinearRegression",

@@ -6,7 +6,17 @@ An estimator validates and composes; `driver` is the path of a fit; no numerics 
 from tacit.estimators.driver import FewRowsWarning
 from tacit.estimators.lasso import ElasticNet, Lasso
 from tacit.estimators.logistic import LogisticRegression
+from tacit.estimators.pca import PCA
 from tacit.estimators.regression import LinearRegression, Ridge
 from tacit.estimators.svc import LinearSVC
 
-__all__ = ["ElasticNet", "FewRowsWarning", "Lasso", "LinearRegression", "LinearSVC", "LogisticRegression", "Ridge"]
+__all__ = [
+    "PCA",
+    "ElasticNet",
+    "FewRowsWarning",
+    "Lasso",
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
+    "Ridge",
+]

@@ -5,6 +5,7 @@ ranking          `roc_auc_score`
 regression       `r2_score`, `mean_squared_error`
 evaluation       `evaluate`: a model, its test rows and one budget for several scores
 score            `Score`: the number, how far noise may have moved it, and what it cost
+subspaces        `captured_variance_ratio`, `principal_angles`, `subspace_distance`; no noise, for public data
 release          the path all of them take: plan, calibrate, sum, add noise, read off
 
 A score computed on private rows is a release like any other: publish it, or choose a model by it, and it tells
@@ -24,13 +25,17 @@ from tacit.metrics.evaluation import evaluate
 from tacit.metrics.ranking import roc_auc_score
 from tacit.metrics.regression import mean_squared_error, r2_score
 from tacit.metrics.score import Score
+from tacit.metrics.subspaces import captured_variance_ratio, principal_angles, subspace_distance
 
 __all__ = [
     "Score",
     "accuracy_score",
+    "captured_variance_ratio",
     "evaluate",
     "log_loss",
     "mean_squared_error",
+    "principal_angles",
     "r2_score",
     "roc_auc_score",
+    "subspace_distance",
 ]

@@ -1,0 +1,332 @@
+"""`PCA`: principal components under differential privacy."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn import decomposition
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.estimators.driver import FewRowsWarning, _progress
+from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
+from tacit.preprocessing.validation import declared_size, validated
+from tacit.privacy import Budget, Guarantee, NoiseSource, Plan, checks
+from tacit.privacy.noise.source import whole_seed
+from tacit.privacy.plan import CalibratedPlan
+from tacit.solvers.pca import PCA_SOLVERS, choose_pca
+from tacit.solvers.pca.bounding import Bounds
+from tacit.solvers.pca.rows import Table, is_sparse
+from tacit.solvers.pca.task import PcaSolver, PcaTask, Spectrum
+
+Floats = NDArray[np.float64]
+
+_FLOATS = [np.float64, np.float32]
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    __doc__ = f"""Principal components of rows about people, under differential privacy.
+
+    Rows are centred by a private mean and scaled to a norm of at most a radius; what is fitted is the PCA of these
+    bounded rows.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        How many components. None: the smaller of the numbers of rows and columns. A part of the variance and "mle" are
+        refused: both choose the number from the private spectrum.
+    {BUDGET}
+    center : bool, default=True
+        False: second moments about zero, without a mean.
+    row_norm : float, default=None
+        A public bound on the l2 norm of a row. Rows are clipped to it for the mean, and for everything if not `center`.
+        None: found privately.
+    center_norm : float, default=None
+        A public bound on the distance of a row from the mean, to which centred rows are clipped. None: found privately.
+    clip : float, default=None
+        What the stochastic solver clips a row's x (x^T V) to, in units of the squared radius. None: found privately.
+    solver : {{"auto", "gauss", "stochastic", "variance-reduced", "power", "mod-sulq"}}, default="auto"
+        "auto" is "gauss" if its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else
+        "stochastic", or "power" on streams and for replace-one neighbours.
+    memory_limit : float, default=2e9
+        Bytes that the matrix of "gauss" and "mod-sulq" may take: 4 d (d + 1).
+    whiten : bool, default=False
+        Whether `transform` divides by standard deviations. A component below the noise floor has no known one, and is
+        divided by the root of the floor.
+    {RANDOM}
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Orthonormal rows, by decreasing variance.
+    mean_ : ndarray of shape (n_features,)
+        The private mean; zero if not `center`.
+    explained_variance_ : ndarray of shape (n_components,)
+        Variance of the bounded rows along each component, cleared of what noise adds; NaN below `noise_floor_`.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The same over the total variance of the bounded rows.
+    singular_values_ : ndarray of shape (n_components,)
+    noise_variance_ : float
+        As in scikit-learn: the mean variance along the directions that are left out. It is not about privacy noise.
+    noise_floor_ : float
+        The variance that privacy noise alone shows: a component below it may be nothing but noise.
+    reliability_ : ndarray of shape (n_components,)
+        An estimate of each component's squared cosine with the one that would have been found without noise; 0 below
+        the floor. It holds for variances that are well apart.
+    radius_ : float
+        What the norm of centred rows was clipped to.
+    n_components_ : int
+    {GUARANTEE}
+
+    Privacy
+    -------
+    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly; "stochastic" and
+    "variance-reduced" add it to sums over Poisson samples, accounted by privacy loss distributions. Released: scale,
+    mean and radius as far as they are not declared, and what the solver's plan lists, of which all attributes are
+    functions. Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on
+    the data. `transform` gives private rows to whoever calls it: what it returns is as private as X.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit import PCA
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = PCA(n_components=3, epsilon=5.0).fit(X)
+    >>> pca.transform(X).shape
+    (1797, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "add-remove",
+        *,
+        center: bool = True,
+        row_norm: float | None = None,
+        center_norm: float | None = None,
+        clip: float | None = None,
+        solver: str = "auto",
+        memory_limit: float = 2e9,
+        whiten: bool = False,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.center = center
+        self.row_norm = row_norm
+        self.center_norm = center_norm
+        self.clip = clip
+        self.solver = solver
+        self.memory_limit = memory_limit
+        self.whiten = whiten
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
+        """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
+        self._check_parameters()
+        X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
+        return self._fit(Table.of(_canonical(X)), streamed=False)
+
+    def fit_blocks(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]]) -> "PCA":
+        """Fit on blocks of rows that together may be larger than memory, spending the whole budget.
+
+        Parameters
+        ----------
+        blocks : iterable of blocks, or a function that returns one
+            Arrays or sparse matrices with the same columns, which give the same rows whenever they are read again: a
+            list, an object whose `__iter__` starts over, or a function. A generator can be read once only, and is
+            refused. "gauss" and "mod-sulq" read it once to check it, once for the row norm (unless declared), once for
+            the mean and once for the radius (where there are any), and once for the matrix: two to five passes.
+            "power" reads it once for each step in place of the matrix, and twice more.
+        """
+        self._check_parameters()
+        if isinstance(blocks, Iterator):
+            raise ValueError(
+                "blocks must be readable several times: pass a list or a function that returns a generator"
+            )
+        if not callable(blocks) and not isinstance(blocks, Iterable):
+            raise TypeError(f"blocks must be an iterable of blocks of rows, got {type(blocks).__name__}")
+        start: Callable[[], Iterable[Any]] = blocks if callable(blocks) else lambda: blocks
+        return self._fit(self._stream(start), streamed=True)
+
+    def transform(self, X: Any) -> Floats:
+        """Rows in the coordinates of the components; sparse rows stay sparse until they are projected."""
+        check_is_fitted(self)
+        X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        projected = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return projected / self._whitening() if self.whiten else projected
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Back to the columns of the data."""
+        check_is_fitted(self)
+        coordinates = check_array(X, dtype=np.float64)
+        if self.whiten:
+            coordinates = coordinates * self._whitening()
+        return np.asarray(coordinates @ self.components_ + self.mean_)
+
+    def to_sklearn(self) -> decomposition.PCA:
+        """A fitted scikit-learn PCA that transforms without tacit."""
+        check_is_fitted(self)
+        plain = decomposition.PCA(n_components=self.n_components_, whiten=self.whiten)
+        for name in ("explained_variance_ratio_", "singular_values_", "components_", "mean_"):
+            setattr(plain, name, np.copy(getattr(self, name)))
+        plain.explained_variance_ = self._whitening() ** 2 if self.whiten else np.copy(self.explained_variance_)
+        plain.noise_variance_, plain.n_components_ = self.noise_variance_, self.n_components_
+        plain.n_samples_, plain.n_features_in_ = self.guarantee_.n_rows, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = np.copy(self.feature_names_in_)
+        return plain
+
+    def _check_parameters(self) -> None:
+        """Everything that can be refused without data."""
+        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
+        for name in ("row_norm", "center_norm", "clip", "memory_limit"):
+            if getattr(self, name) is not None or name == "memory_limit":
+                declared_size(name, getattr(self, name))
+        checks.one_of("solver", self.solver, ("auto", *PCA_SOLVERS))
+        for name in ("center", "whiten"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if self.center_norm is not None and not self.center:
+            raise ValueError("center_norm bounds the distance from the mean; with center=False declare row_norm")
+        if self.n_components is not None and not _is_whole(self.n_components):
+            raise ValueError(
+                "n_components must be an integer of at least 1 or None; a part of the variance or 'mle' would choose it"
+                f" from the private spectrum. Got {self.n_components!r}"
+            )
+        if not isinstance(self.verbose, bool):
+            checks.count("verbose", self.verbose, least=0)
+        if self.random_state is not None:
+            whole_seed(self.random_state)
+
+    def _stream(self, start: Callable[[], Iterable[Any]]) -> Table:
+        """The first pass: what is bad in any block raises here, before any budget is spent."""
+        n, sparse = 0, False
+        first = True
+        for block in start():
+            checked = validated(self, block, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0, reset=first)
+            if not first and is_sparse(checked) != sparse:
+                raise ValueError("blocks must be all dense or all sparse")
+            first, sparse = False, is_sparse(checked)
+            n += checked.shape[0]
+        if n < 2:
+            raise ValueError(f"blocks must hold at least two rows together, got {n}")
+
+        def read() -> Iterator[Any]:
+            for block in start():
+                options = {"accept_sparse": "csr", "dtype": _FLOATS, "ensure_min_samples": 0}
+                yield _canonical(check_array(block, ensure_all_finite=False, **options))
+
+        return Table(n, int(self.n_features_in_), sparse, read)
+
+    def _fit(self, table: Table, *, streamed: bool) -> "PCA":
+        n, d = table.n, table.d
+        most = min(n, d)
+        k = most if self.n_components is None else int(self.n_components)
+        if k > most:
+            raise ValueError(
+                f"n_components must be at most {most}, the smaller of {n:,} rows (n_samples) and {d:,} columns, got {k}"
+            )
+        budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)  # type: ignore[arg-type]
+        task = PcaTask(
+            n,
+            d,
+            k,
+            table.sparse,
+            bool(self.center),
+            budget,
+            _number(self.row_norm),
+            _number(self.center_norm),
+            _number(self.clip),
+            streamed,
+        )
+        solver = choose_pca(self.solver, task, float(self.memory_limit))
+        calibrated = _planned(task, solver)
+        source = NoiseSource.for_fit(self.random_state, stacklevel=4)
+        with calibrated.meter(source, _progress if self.verbose else None) as meter:
+            rows, lost = Bounds(task).run(table, meter)
+            spectrum = solver.run(task, rows, meter)
+        if lost:
+            warnings.warn(
+                "the budget is too small to find the scale of the rows (declare row_norm); 1 was used",
+                FewRowsWarning,
+                stacklevel=3,
+            )
+        self.mean_, self.radius_ = rows.mean, rows.radius
+        self._keep(spectrum, task)
+        self.plan_ = calibrated
+        self.guarantee_ = Guarantee(
+            budget.epsilon, budget.delta, budget.adjacency, solver.name, calibrated.event, n, source.seeded
+        )
+        return self
+
+    def _keep(self, spectrum: Spectrum, task: PcaTask) -> None:
+        """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
+        weight = task.n - 1 if task.center else task.n
+        self.components_, self.n_components_ = spectrum.components, task.k
+        self.explained_variance_ = spectrum.captured / weight
+        self.singular_values_ = np.sqrt(spectrum.captured)
+        known = float(np.nansum(spectrum.captured))
+        total = max(spectrum.total, known)
+        self.explained_variance_ratio_ = spectrum.captured / total if total > 0.0 else np.full(task.k, np.nan)
+        left = min(task.n, task.d) - task.k
+        self.noise_variance_ = (total - known) / weight / left if left else 0.0
+        self.noise_floor_, self.reliability_ = spectrum.floor / weight, spectrum.reliability
+
+    def _whitening(self) -> Floats:
+        """What whitening divides by: the standard deviation along each component, or the root of the noise floor."""
+        variance = np.where(np.isnan(self.explained_variance_), self.noise_floor_, self.explained_variance_)
+        return np.sqrt(np.maximum(variance, np.finfo(np.float64).eps))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _planned(task: PcaTask, solver: PcaSolver) -> CalibratedPlan:
+    """Every release of the fit with its noise, before any data is read; budgets beyond the grids are refused."""
+    budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
+    if budget.mu < 1e-30:
+        raise ValueError(f"{told} small for any useful noise")
+    bounding = Bounds(task).releases()
+    rest = solver.plan(task, 1.0 - sum(release.share or 0.0 for release in bounding))
+    calibrated = (Plan(*bounding) + rest if bounding else rest).calibrate(budget)
+    if max(calibrated.multipliers) * (task.d + 1) > 2.0**38:  # no release holds more than the square of d + 1 values
+        raise ValueError(f"{told} small for any useful noise")
+    if budget.is_private and task.n / min(calibrated.multipliers) > 2.0**58:
+        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
+    return calibrated
+
+
+def _canonical(X: Any) -> Any:
+    """CSR rows with increasing indices and no repeated entry; dense rows as they are."""
+    if not is_sparse(X):
+        return X
+    table: Any = csr_array(X)
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None else float(value)

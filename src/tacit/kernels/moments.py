@@ -1,0 +1,187 @@
+"""Second moments of bounded rows: clipped outer products, packed triangles, products with a few vectors.
+
+A bounded row is f (x - m): m is a public centre and f, at most 1, brings the norm to at most the radius R. Each row's
+f comes from a loop over that row alone. A row whose numbers overflow gets f = 0.
+
+Two kinds of sums, each with its rounding:
+
+- dense rows are bounded here and multiplied by BLAS. Any order of additions, and what one row does to the last bits of
+  another's product, is covered by `float_sum_slack` with the depth that `block_depth` gives and by `product_slack`.
+- sparse rows are multiplied by loops over one row after the other, here and in SciPy, so that no row sees another. f x
+  and f m are summed apart, and m is put in at the end: a depth of n, on terms of norm up to (R + |m|)^2.
+
+A symmetric matrix is stored as the rows of its upper triangle, one after the other: (A_00, A_01, ..., A_11, ...).
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.problems.compiled import kernel
+from tacit.problems.data import row_norm
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BLOCK = 1024
+_SHRINK = 1.0 - 2.0**-30
+_CANCELLATION = 2.0**-40  # |x - m|^2 of sparse rows is found from differences that may lose this part of |m|^2
+
+
+def block_depth(n: int) -> int:
+    """The longest chain of roundings in a sum over n rows, taken by BLAS in blocks of `BLOCK` rows."""
+    return min(n, BLOCK) + -(-n // BLOCK) + 1
+
+
+def product_slack(n: int, d: int, p: int, radius: float) -> float:
+    """How far n rows' contributions x (x^T V) can move by the rounding of BLAS in x^T V, between two worlds.
+
+    An entry of x^T V is off by at most gamma |x| |v|, gamma = d u / (1 - d u), so the p entries are off by
+    gamma sqrt(p) |x|, V having orthonormal columns up to rounding; clipping the contribution moves it no further.
+    """
+    unit = (d + 2) * 2.0**-53
+    return 2.0 * n * 1.01 * math.sqrt(p) * radius**2 * unit / (1.0 - unit)
+
+
+@kernel
+def _norm(row: Floats) -> float:
+    """The norm of a row, in four partial sums; infinite if it overflows or a value is not finite."""
+    a = b = c = d = 0.0
+    whole = len(row) - len(row) % 4
+    for j in range(0, whole, 4):
+        a += row[j] * row[j]
+        b += row[j + 1] * row[j + 1]
+        c += row[j + 2] * row[j + 2]
+        d += row[j + 3] * row[j + 3]
+    for j in range(whole, len(row)):
+        a += row[j] * row[j]
+    total = (a + b) + (c + d)
+    return math.sqrt(total) if 1e-280 < total < 1e280 else row_norm(row)
+
+
+@kernel
+def dense_distances(X: Floats, mean: Floats, out: Floats) -> None:
+    """|x - mean| of each row; infinite where it is not finite."""
+    d = X.shape[1]
+    row = np.empty(d)
+    for i in range(len(X)):
+        for j in range(d):
+            row[j] = np.float64(X[i, j]) - mean[j]
+        out[i] = _norm(row)
+
+
+@kernel
+def bounding_factors(norms: Floats, radius: float, out: Floats) -> None:
+    """What to scale rows of these norms by so that none is longer than the radius; zero where a norm is not finite."""
+    for i in range(len(norms)):
+        norm = norms[i]
+        if not norm < np.inf:
+            out[i] = 0.0
+        elif norm > radius * _SHRINK:
+            out[i] = radius / norm * _SHRINK
+        else:
+            out[i] = 1.0
+
+
+@kernel
+def dense_bounded(X: Floats, mean: Floats, radius: float, out: Floats, norms: Floats) -> None:
+    """Rows x - mean, scaled to norm at most the radius, and a bound on their norms after that."""
+    d = X.shape[1]
+    for i in range(len(X)):
+        row = out[i]
+        for j in range(d):
+            row[j] = np.float64(X[i, j]) - mean[j]
+        norm = _norm(row)
+        norms[i] = min(norm, radius)
+        if not norm < np.inf:
+            row[:] = 0.0
+            norms[i] = 0.0
+        elif norm > radius * _SHRINK:
+            for j in range(d):
+                row[j] = row[j] / norm * (radius * _SHRINK)
+
+
+@kernel
+def add_upper(square: Floats, first: int, packed: Floats) -> None:
+    """Add the upper triangle of rows first, first + 1, ... of a symmetric matrix; column 0 of `square` is `first`."""
+    width = square.shape[1]
+    d = first + width
+    place = first * d - first * (first - 1) // 2
+    for i in range(square.shape[0]):
+        for j in range(i, width):
+            packed[place] += square[i, j]
+            place += 1
+
+
+@kernel
+def unpacked(packed: Floats, d: int, out: Floats) -> None:
+    """The full symmetric matrix."""
+    place = 0
+    for i in range(d):
+        for j in range(i, d):
+            out[i, j] = packed[place]
+            out[j, i] = packed[place]
+            place += 1
+
+
+@kernel
+def packed_diagonal(packed: Floats, d: int, out: Floats) -> None:
+    """The diagonal."""
+    place = 0
+    for i in range(d):
+        out[i] = packed[place]
+        place += d - i
+
+
+@kernel
+def sparse_distances(data: Floats, indices: Integers, indptr: Integers, mean: Floats, out: Floats) -> None:
+    """|x - mean| of each CSR row, never less than it is; infinite where it is not finite."""
+    square = 0.0
+    for value in mean:
+        square += value * value
+    for i in range(len(out)):
+        if square == 0.0:
+            out[i] = row_norm(data[indptr[i] : indptr[i + 1]])
+            continue
+        near, seen = 0.0, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            m = mean[indices[p]]
+            near += (data[p] - m) * (data[p] - m)
+            seen += m * m
+        total = near + max(square - seen, 0.0) + square * _CANCELLATION
+        out[i] = math.sqrt(total) if total < np.inf else np.inf
+
+
+@kernel
+def sparse_outer(data: Floats, indices: Integers, indptr: Integers, d: int, packed: Floats) -> None:
+    """Add x x^T of each CSR row, whose indices increase, to the packed triangle."""
+    for i in range(len(indptr) - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            start = j * d - j * (j - 1) // 2 - j
+            for q in range(p, indptr[i + 1]):
+                packed[start + indices[q]] += data[p] * data[q]
+
+
+@kernel
+def packed_minus_mean(packed: Floats, weighted: Floats, mass: float, mean: Floats) -> None:
+    """Turn sum f^2 x x^T into sum f^2 (x - m)(x - m)^T: less w m^T and m w^T, plus the mass times m m^T."""
+    d = len(mean)
+    place = 0
+    for i in range(d):
+        for j in range(i, d):
+            packed[place] += mass * mean[i] * mean[j] - weighted[i] * mean[j] - mean[i] * weighted[j]
+            place += 1
+
+
+@kernel
+def clip_contributions(projections: Floats, norms: Floats, clip: float) -> None:
+    """Scale each row of projections u so that |x| |u|, the norm of x u^T, is at most the clip."""
+    for i in range(len(projections)):
+        norm = norms[i] * row_norm(projections[i])
+        if not norm < np.inf:
+            projections[i, :] = 0.0
+        elif norm > clip * _SHRINK:
+            for k in range(projections.shape[1]):
+                projections[i, k] *= clip / norm * _SHRINK

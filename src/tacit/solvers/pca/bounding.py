@@ -1,0 +1,132 @@
+"""The bounding step of a PCA: a private scale, a private mean, a private radius.
+
+Privacy
+-------
+All releases are Gaussian, so that a plan of `gauss`, `power` or `mod-sulq` is exactly mu-GDP.
+
+- "row norm" (unless `row_norm` is declared): a histogram of row norms in powers of two. One row is in one bin:
+  sensitivity 1, and sqrt(2) for replace-one.
+- "mean" (if `center`): the sum of rows clipped to R_0 = row_norm: R_0, and 2 R_0. Sums are of floats; their rounding
+  is in the sensitivity.
+- "radius" (unless `center_norm`, or `row_norm` without centring, is declared): a histogram of the rows' distances from
+  the mean in units of R_0: 1, and sqrt(2).
+
+The mean is shrunk towards zero by its own noise (James and Stein). The radius is a quantile read off the histogram; n
+is public, so ranks are counted from both ends. Which quantile is a rule in n, d and the budget alone: a quarter where
+there is much noise, as rows that are all scaled to one length show their directions with the least noise, and all rows
+where there is none.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.preprocessing import magnitudes
+from tacit.privacy import Meter, Release
+from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
+from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.solvers.pca.task import PcaTask
+
+Floats = NDArray[np.float64]
+
+_NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
+_EXPONENTS = np.arange(-64, 65)
+_RADII = 2.0 ** (np.arange(-24, 1) / 2.0)  # over the widest possible radius, down to 2^-12
+_NORM_QUANTILE = 0.98
+_LEAST_QUANTILE = 0.25
+_SURE = 1.5  # deviations of its noise by which a rank must stand out
+_NOISY = 0.05  # nu from which on the least quantile is taken
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Which of the three are released, and the rest of the budget."""
+
+    task: PcaTask
+
+    @property
+    def finds_norm(self) -> bool:
+        """Whether the scale of row norms is released; without centring, and with `center_norm`, too."""
+        return self.task.row_norm is None
+
+    @property
+    def finds_radius(self) -> bool:
+        """Whether a radius is released: centred rows have their own."""
+        return (self.task.center_norm if self.task.center else self.task.row_norm) is None
+
+    @property
+    def quantile(self) -> float:
+        """Which part of the rows lies within the radius."""
+        return 1.0 - (1.0 - _LEAST_QUANTILE) * min(1.0, self.task.nu / _NOISY)
+
+    def releases(self) -> tuple[Release, ...]:
+        """In the order they are made."""
+        shares = {
+            "row norm": _NORM_SHARE if self.finds_norm else 0.0,
+            "mean": _MEAN_SHARE if self.task.center else 0.0,
+            "radius": _RADIUS_SHARE if self.finds_radius else 0.0,
+        }
+        return tuple(Release(name, "gaussian", share=share) for name, share in shares.items() if share > 0.0)
+
+    def run(self, table: Table, meter: Meter) -> tuple[BoundedRows, bool]:
+        """Rows with their mean and radius, and whether the scale of the row norms was lost in noise."""
+        zero = np.zeros(self.task.d)
+        norm, lost = self.task.row_norm, False
+        if norm is None:
+            found = _scale(meter, table.distances(zero))
+            norm, lost = found or 1.0, found is None
+        mean = self._mean(table, norm, meter) if self.task.center else zero
+        radius = self.task.center_norm if self.task.center else self.task.row_norm
+        if radius is None:
+            widest = norm + float(np.linalg.norm(mean))
+            radius = self._radius(table.distances(mean), widest, meter)
+        return BoundedRows(table, mean, radius), lost
+
+    def _mean(self, table: Table, norm: float, meter: Meter) -> Floats:
+        n, d = self.task.n, self.task.d
+        rows = BoundedRows(table, np.zeros(d), norm)
+        sensitivity = rows.sum_sensitivity()
+        mean = GaussianVector(sensitivity, bound=1.001 * n * norm).release(meter, "mean", rows.sum()) / n
+        error = meter.multiplier("mean") * sensitivity.under(meter.adjacency) / n
+        size = float(mean @ mean)
+        return mean * max(0.0, 1.0 - d * error**2 / size) if size > 0.0 else mean
+
+    def _radius(self, distances: Floats, widest: float, meter: Meter) -> float:
+        edges = np.concatenate([[0.0], widest * _RADII])
+        counts = Histogram(edges).release(meter, "radius", np.where(np.isfinite(distances), distances, np.nan))
+        if not self.task.budget.is_private:
+            return float(edges[1 + int(np.flatnonzero(counts).max(initial=0))])
+        bins = len(counts)
+        place = np.arange(bins)
+        below = np.cumsum(counts)
+        above = self.task.n - (below[-1] - below)
+        ranks = ((bins - 1 - place) * below + (place + 1) * above) / bins  # each weighed by its noise
+        rising = (np.maximum.accumulate(ranks) + np.minimum.accumulate(ranks[::-1])[::-1]) / 2
+        noise = meter.multiplier("radius") * Sensitivity.one_hot().under(meter.adjacency)
+        spread = noise * np.sqrt((place + 1) * (bins - 1 - place) / bins)
+        wanted = np.maximum(self.quantile * self.task.n, _SURE * spread)
+        reached = np.flatnonzero(rising >= wanted)
+        if len(reached) == 0:
+            return float(edges[-1])
+        j = int(reached[0])
+        start = float(rising[j - 1]) if j > 0 else 0.0
+        part = (wanted[j] - start) / max(float(rising[j]) - start, 1e-300)
+        return float(edges[j] + np.clip(part, 0.1, 1.0) * (edges[j + 1] - edges[j]))
+
+
+def _scale(meter: Meter, norms: Floats) -> float | None:
+    """A power of two that most row norms lie below; None if none stands out of the noise."""
+    edges = np.concatenate([[0.0], np.ldexp(1.0, _EXPONENTS)])
+    finite = norms[np.isfinite(norms) & (norms > 0.0)]
+    noise = meter.multiplier("row norm") * Sensitivity.one_hot().under(meter.adjacency)
+    # Rows of zeros have no scale, and are counted in no bin; the bound on counts is public all the same.
+    counts = GaussianVector(Sensitivity.one_hot(), bound=float(len(norms))).release(
+        meter, "row norm", Histogram(edges).counts(finite)[0]
+    )
+    mass = np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0)
+    if mass.sum() <= 0.0:
+        return None
+    wanted = 1.0 if noise == 0.0 else _NORM_QUANTILE
+    place = int(np.searchsorted(np.cumsum(mass), wanted * float(mass.sum()) * (1.0 - 1e-12)))
+    return float(edges[min(place, len(mass) - 1) + 1])

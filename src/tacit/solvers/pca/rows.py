@@ -1,0 +1,272 @@
+"""The rows of a PCA: read in blocks, as often as a solver asks, centred and bounded on the way.
+
+What is in memory is one block of rows at a time, so a memory-mapped array or a stream of blocks may be larger than
+memory. Everything here is private except where a docstring says that it is public.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tacit.kernels import moments
+from tacit.privacy import float_sum_slack
+from tacit.privacy.mechanisms import Sensitivity
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Csr = tuple[Floats, Integers, Integers]  # data, indices, indptr
+
+_SPARSE_BLOCK = 8_192
+_STRIP = 512  # rows of a large matrix that are computed at a time
+_WHOLE = 2_048  # columns up to which the matrix of a block is computed in one product
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows in blocks. `read` starts a pass over all of them; `array` is there if single rows can be picked."""
+
+    n: int
+    d: int
+    sparse: bool
+    read: Callable[[], Iterable[Any]]
+    array: Any = None
+
+    @classmethod
+    def of(cls, X: Any) -> "Table":
+        """The rows of an array, in memory or mapped, or of a CSR matrix with sorted indices."""
+
+        def read() -> Iterator[Any]:
+            yield X
+
+        return cls(X.shape[0], X.shape[1], is_sparse(X), read, X)
+
+    def blocks(self, places: Integers | None = None) -> Iterator[Any]:
+        """Blocks of a few rows: all of them, or those at some places. Dense ones have at most `moments.BLOCK`."""
+        step = _SPARSE_BLOCK if self.sparse else moments.BLOCK
+        if places is None:
+            for block in self.read():
+                for start in range(0, block.shape[0], step):
+                    yield block[start : start + step]
+        else:
+            for start in range(0, len(places), step):
+                yield self.array[places[start : start + step]]
+
+    def distances(self, centre: Floats) -> Floats:
+        """|x - centre| of every row."""
+        out = np.empty(self.n)
+        start = 0
+        for block in self.blocks():
+            end = start + block.shape[0]
+            _distances(block, centre, out[start:end])
+            start = end
+        return out
+
+    def __repr__(self) -> str:
+        return "Table(private)"
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedRows:
+    """Rows x - mean, scaled to norm at most `radius`; mean and radius are public."""
+
+    table: Table
+    mean: Floats
+    radius: float
+
+    # ---- sums over rows: private, for a mechanism
+
+    def packed_moments(self) -> Floats:
+        """The sum of x x^T, as a packed upper triangle."""
+        d = self.table.d
+        packed = np.zeros(d * (d + 1) // 2)
+        if not self.table.sparse:
+            for rows, _ in self._dense():
+                width = d if d <= _WHOLE else _STRIP
+                for first in range(0, d, width):
+                    moments.add_upper(rows[:, first : first + width].T @ rows[:, first:], first, packed)
+            return packed
+        weighted, mass = np.zeros(d), 0.0
+        for rows, factors, _ in self._sparse():
+            moments.sparse_outer(*_parts(rows), d, packed)
+            if self._shift > 0.0:
+                weighted += rows.T @ factors
+                mass += float(factors @ factors)
+        if self._shift > 0.0:
+            moments.packed_minus_mean(packed, weighted, mass, self.mean)
+        return packed
+
+    def sum(self) -> Floats:
+        """The sum of x, for rows that are not centred."""
+        out = np.zeros(self.table.d)
+        if self.table.sparse:
+            for rows, factors, _ in self._sparse():
+                out += rows.T @ np.ones(len(factors))
+        else:
+            for rows, _ in self._dense():
+                out += rows.sum(axis=0)
+        return out
+
+    def products(self, V: Floats, clip: float | None = None, places: Integers | None = None) -> Floats:
+        """The sum of x (x^T V) over all rows or some, each clipped in Frobenius norm; shape (d, p)."""
+        out = np.zeros((self.table.d, V.shape[1]))
+        if not self.table.sparse:
+            for rows, norms in self._dense(places):
+                projections = rows @ V
+                if clip is not None:
+                    moments.clip_contributions(projections, norms, clip)
+                out += rows.T @ projections
+            return out
+        along_mean = np.zeros(V.shape[1])
+        for rows, factors, norms in self._sparse(places):
+            projections = self._projections(rows, factors, V)
+            if clip is not None:
+                moments.clip_contributions(projections, norms, clip)
+            out += rows.T @ projections
+            along_mean += factors @ projections
+        return out - np.outer(self.mean, along_mean) if self._shift > 0.0 else out
+
+    def inner(self, V: Floats) -> Floats:
+        """The sum of V^T x x^T V."""
+        out = np.zeros((V.shape[1], V.shape[1]))
+        for projections in self._all_projections(V):
+            out += projections.T @ projections
+        return out
+
+    def lengths(self, V: Floats) -> Floats:
+        """|x| |V^T x| of n rows, the norm of what each adds to `products`; NaN in place of rows that overflow."""
+        found = np.full(self.table.n, np.nan)
+        start = 0
+        if self.table.sparse:
+            for rows, factors, norms in self._sparse():
+                end = start + len(norms)
+                found[start:end] = norms * np.linalg.norm(self._projections(rows, factors, V), axis=1)
+                start = end
+            return found
+        for rows, norms in self._dense():
+            end = start + len(norms)
+            found[start:end] = norms * np.linalg.norm(rows @ V, axis=1)
+            start = end
+        return np.where(np.isfinite(self.table.distances(self.mean)), found, np.nan)
+
+    def squares(self) -> float:
+        """The sum of |x|^2."""
+        if self.table.sparse:
+            return sum(float(np.square(norms).sum()) for _, _, norms in self._sparse())
+        return sum(float(np.square(rows).sum()) for rows, _ in self._dense())
+
+    # ---- how far one row moves them: public
+
+    def sum_sensitivity(self) -> Sensitivity:
+        """Of `sum`."""
+        return _with(Sensitivity.vector(self.radius), self._sum_slack(self.radius, self.radius))
+
+    def moment_sensitivity(self) -> Sensitivity:
+        """Of `packed_moments`, in Frobenius norm."""
+        return _with(Sensitivity.outer_product(self.radius), self._sum_slack(self.radius**2, self._spread**2))
+
+    def product_sensitivity(self, p: int, clip: float | None = None, stretch: float = 1.0) -> Sensitivity:
+        """Of `products` with a V of p columns, all of spectral norm at most `stretch`."""
+        full = self.radius**2 * stretch
+        plain = Sensitivity.outer_product(math.sqrt(full), clip)
+        slack = self._sum_slack(full, self._spread * self.radius * stretch) + stretch * self._product_slack(p)
+        return _with(plain, slack)
+
+    def inner_sensitivity(self, p: int) -> Sensitivity:
+        """Of `inner`, in Frobenius norm."""
+        slack = self._sum_slack(self.radius**2, self.radius**2) + 2.0 * self._product_slack(p)
+        return _with(Sensitivity.outer_product(self.radius), slack)
+
+    def square_sensitivity(self) -> Sensitivity:
+        """Of `squares`: a number between 0 and the squared radius."""
+        return _with(Sensitivity.non_negative(self.radius**2), self._sum_slack(self.radius**2, self._spread**2))
+
+    @property
+    def bound(self) -> float:
+        """On the absolute value of an entry of any of these sums."""
+        return 1.001 * self.table.n * self.radius**2
+
+    @property
+    def _shift(self) -> float:
+        return float(np.linalg.norm(self.mean))
+
+    @property
+    def _spread(self) -> float:
+        """The norms of the terms that a sparse row is summed in add up to this: f x is no longer than R + |m|."""
+        return self.radius + 2.0 * self._shift
+
+    def _sum_slack(self, dense: float, sparse: float) -> float:
+        n = self.table.n
+        if self.table.sparse:  # and a few roundings where the mean is put in
+            return float_sum_slack(n, sparse) + 20.0 * n * sparse * 2.0**-53
+        return float_sum_slack(n, dense, moments.block_depth(n))
+
+    def _product_slack(self, p: int) -> float:
+        return 0.0 if self.table.sparse else moments.product_slack(self.table.n, self.table.d, p, self.radius)
+
+    # ---- one block at a time
+
+    def _dense(self, places: Integers | None = None) -> Iterator[tuple[Floats, Floats]]:
+        """The rows, and a bound on their norms; both are overwritten by the next block."""
+        buffer, norms = np.empty((moments.BLOCK, self.table.d)), np.empty(moments.BLOCK)
+        for block in self.table.blocks(places):
+            size = block.shape[0]
+            moments.dense_bounded(np.ascontiguousarray(block), self.mean, self.radius, buffer[:size], norms[:size])
+            yield buffer[:size], norms[:size]
+
+    def _sparse(self, places: Integers | None = None) -> Iterator[tuple[Any, Floats, Floats]]:
+        """The rows f x as CSR, the factors f, and a bound on |f (x - m)|; without the rows that overflow."""
+        for block in self.table.blocks(places):
+            norms, factors = np.empty(block.shape[0]), np.empty(block.shape[0])
+            _distances(block, self.mean, norms)
+            moments.bounding_factors(norms, self.radius, factors)
+            fit = factors > 0.0
+            if not np.all(fit):
+                block, norms, factors = block[fit], norms[fit], factors[fit]
+            data = block.data * np.repeat(factors, np.diff(block.indptr))
+            rows = sparse.csr_array((data, block.indices, block.indptr), shape=block.shape)
+            yield rows, factors, np.minimum(norms, self.radius)
+
+    def _projections(self, rows: Any, factors: Floats, V: Floats) -> Floats:
+        """V^T of the bounded rows, each from a loop over its own row."""
+        projections = np.asarray(rows @ V)
+        return projections - np.outer(factors, self.mean @ V) if self._shift > 0.0 else projections
+
+    def _all_projections(self, V: Floats) -> Iterator[Floats]:
+        if self.table.sparse:
+            for sparse_rows, factors, _ in self._sparse():
+                yield self._projections(sparse_rows, factors, V)
+        else:
+            for rows, _ in self._dense():
+                yield rows @ V
+
+    def __repr__(self) -> str:
+        return "BoundedRows(private)"
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether it is one of SciPy's sparse kinds."""
+    return bool(sparse.issparse(X))
+
+
+def _with(plain: Sensitivity, slack: float) -> Sensitivity:
+    return Sensitivity(plain.add_remove + slack, plain.replace_one + slack)
+
+
+def _parts(block: Any) -> Csr:
+    return (
+        block.data.astype(np.float64, copy=False),
+        block.indices.astype(np.int64, copy=False),
+        block.indptr.astype(np.int64, copy=False),
+    )
+
+
+def _distances(block: Any, centre: Floats, out: Floats) -> None:
+    if is_sparse(block):
+        moments.sparse_distances(*_parts(block), centre, out)
+    else:
+        moments.dense_distances(np.ascontiguousarray(block), centre, out)

@@ -1,0 +1,116 @@
+"""`solver="stochastic"`: noisy products over samples of the rows, averaged (DP-SPCA, corrected).
+
+From a public random V, one product over all rows. Then T steps
+
+    G_t = sum over a Poisson sample of clip_C(x (x^T V)) + noise,    M <- (1 - b) M + b G_t,    V = polar(M),
+
+b = min(1, c / t), on p = 2k columns; then Rayleigh and Ritz. It never holds a d x d matrix.
+
+Privacy
+-------
+Unit: one row. Neighbours: add-remove only: sampled releases are accounted for these. Released:
+
+- "first product": sum of x (x^T V) over all rows, each clipped to C_0 = 1.3 sqrt(p / d) R^2 (at most R^2), which few
+  rows exceed as V is random: sensitivity C_0.
+- "lengths" (unless `clip` is declared, in units of R^2): a histogram of |x| |V^T x| / R^2. One row is in one bin.
+- "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history. A sample is
+  drawn by the meter with the probability of the plan, and its size is not used: sums are scaled by what is expected.
+- the small matrix and the total of `iterative`, over all rows.
+
+Accounted by the privacy loss distribution of all of them together. The rounding of the sums is in the sensitivity.
+
+The published DP-SPCA and DP-VRPCA scale the data by its largest column norm, which is a release that is not paid for,
+and use noise below what their epsilon needs. Here rows are bounded before, and noise is calibrated.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy import Meter, Plan, Release
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.mechanisms import GaussianVector, Histogram
+from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
+from tacit.solvers.pca.rows import BoundedRows
+from tacit.solvers.pca.task import PcaTask, Spectrum
+
+Floats = NDArray[np.float64]
+
+_FIRST, _LENGTHS = 0.05, 0.02
+_STEPS = 20
+_SAMPLING = 0.25
+_AVERAGING = 2.0  # c: the weight of step t is c / t
+_CLIP_QUANTILE = 0.1  # low: rows that are all clipped to one length show their directions with the least noise
+_GRID = 2.0 ** (np.arange(-30, 1) / 3.0)  # of |x| |V^T x| / R^2
+
+
+@dataclass(frozen=True)
+class StochasticSolver:
+    """Averaged noisy products over samples."""
+
+    name: ClassVar[str] = "stochastic"
+    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
+    picks_rows: ClassVar[bool] = True
+    clips: ClassVar[bool] = True
+
+    @staticmethod
+    def schedule(task: PcaTask) -> tuple[int, float, float]:
+        """How many steps, the probability that a row takes part in one, and c; all rows and no mean without noise."""
+        if not task.budget.is_private:
+            return task.steps_without_noise, 1.0, math.inf
+        return _STEPS, _SAMPLING, _AVERAGING
+
+    def plan(self, task: PcaTask, share: float) -> Plan:
+        """First product, lengths, steps, small matrix, total."""
+        count, sampling, _ = self.schedule(task)
+        known = 0.0 if task.clip is not None else _LENGTHS
+        releases = [Release("first product", "gaussian", share=_FIRST * share)]
+        if known > 0.0:
+            releases.append(Release("lengths", "gaussian", share=known * share))
+        left = (STEPS_SHARE - _FIRST - known) * share
+        releases.append(Release("steps", "gaussian", share=left, count=count, sampling=sampling))
+        return Plan(*releases, *last_releases(share))
+
+    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+        """Components in the span of the averaged products."""
+        count, sampling, averaging = self.schedule(task)
+        p, square = task.columns, rows.radius**2
+        V = first_directions(task, rows, meter)
+        clip = square * (clip_of_lengths(task, rows, V, meter) if task.clip is None else min(task.clip, 1.0))
+        sensitivity = rows.product_sensitivity(p, clip)
+        mechanism = GaussianVector(sensitivity, bound=rows.bound)
+        mean = np.zeros((task.d, p))
+        variance = 0.0
+        for t in range(1, count + 1):
+            places = meter.sample("steps", task.n) if sampling < 1.0 else None
+            total = mechanism.release(meter, "steps", rows.products(V, clip, places)) / sampling
+            weight = min(1.0, averaging / t)
+            mean = (1.0 - weight) * mean + weight * total
+            variance = (1.0 - weight) ** 2 * variance + weight**2
+            V = orthonormal(mean)
+        noise = meter.multiplier("steps") * sensitivity.under(meter.adjacency) / sampling * math.sqrt(variance)
+        return spectrum_in(task, rows, mean, noise, meter)
+
+
+def first_directions(task: PcaTask, rows: BoundedRows, meter: Meter) -> Floats:
+    """One noisy product of all rows with random directions."""
+    p = task.columns
+    clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
+    mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
+    product = rows.products(random_start(task, meter), clip)
+    return orthonormal(mechanism.release(meter, "first product", product))
+
+
+def clip_of_lengths(task: PcaTask, rows: BoundedRows, V: Floats, meter: Meter) -> float:
+    """A quantile of |x| |V^T x| / R^2 from a noisy histogram; 1, which clips nothing, without noise."""
+    edges = np.concatenate([[0.0], _GRID])
+    lengths = rows.lengths(V) / rows.radius**2
+    counts = Histogram(edges).release(meter, "lengths", lengths)
+    if not task.budget.is_private:
+        return 1.0
+    rising = np.maximum.accumulate(np.cumsum(counts))
+    reached = np.flatnonzero(rising >= _CLIP_QUANTILE * task.n)
+    return float(edges[1 + (int(reached[0]) if len(reached) else len(counts) - 1)])

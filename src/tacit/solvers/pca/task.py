@@ -1,0 +1,144 @@
+"""What a PCA solver may know before the data is read, what it returns, and how noise is told from signal."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.blas import dspmv
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from tacit.kernels import moments
+from tacit.privacy import Budget, Meter, Plan
+from tacit.privacy.checks import Adjacency
+from tacit.solvers.pca.rows import BoundedRows
+
+Floats = NDArray[np.float64]
+
+FULL_MATRIX = 2_000
+_RESIDUAL = 1e-8  # of an eigenvector, over the largest eigenvalue
+_NOISY_RESIDUAL = 0.01  # the same over the noise floor: noise has moved eigenvectors fifty times farther
+
+
+@dataclass(frozen=True)
+class PcaTask:
+    """The public facts of one fit."""
+
+    n: int
+    d: int
+    k: int
+    sparse: bool
+    center: bool
+    budget: Budget
+    row_norm: float | None = None
+    center_norm: float | None = None
+    clip: float | None = None
+    streamed: bool = False
+
+    @property
+    def nu(self) -> float:
+        """The noise that one parameter meets, over the signal of n rows: (d + 1) / (n mu)."""
+        return (self.d + 1) / (self.n * self.budget.mu)
+
+    @property
+    def columns(self) -> int:
+        """How many directions the iterative solvers follow: twice as many as are asked for, if there are."""
+        return min(2 * self.k, self.d)
+
+    @property
+    def steps_without_noise(self) -> int:
+        """How often to multiply where noise does not limit it: until a ratio of .9 between eigenvalues is resolved."""
+        return 400
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """What a solver returns: functions of what it released. All variances are sums over rows.
+
+    `components` has shape (k, d). `captured` is the variance along each of them, NaN below `floor`, the largest
+    eigenvalue that noise alone has. `reliability` estimates each one's squared cosine with the eigenvector it stands
+    for. `total` is the variance along all columns together.
+    """
+
+    components: Floats
+    captured: Floats
+    reliability: Floats
+    total: float
+    floor: float
+
+
+class PcaSolver(Protocol):
+    """An algorithm: what it will release, and how it runs."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def adjacencies(self) -> tuple[Adjacency, ...]:
+        """The neighbour relations it serves."""
+
+    @property
+    def picks_rows(self) -> bool:
+        """Whether it needs single rows, which a stream of blocks cannot give."""
+
+    @property
+    def clips(self) -> bool:
+        """Whether it reads `clip`."""
+
+    def plan(self, task: PcaTask, share: float) -> Plan:
+        """Every release, for this part of the budget."""
+
+    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+        """The components and what is known of them."""
+
+
+def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spectrum:
+    """Of a noisy symmetric matrix whose entries off the diagonal have noise of this standard deviation.
+
+    Noise alone has eigenvalues up to 2 deviation sqrt(d). An isolated eigenvalue theta of the matrix shows as
+    w = theta + deviation^2 d / theta, and its eigenvector keeps a squared cosine of 1 - deviation^2 d / theta^2 with
+    the true one; what it captures is their product theta - deviation^2 d / theta = sqrt(w^2 - 4 deviation^2 d).
+    """
+    diagonal = np.empty(d)
+    moments.packed_diagonal(packed, d, diagonal)
+    total, floor = float(diagonal.sum()), 2.0 * deviation * math.sqrt(d)
+    values, vectors = _leading(packed, d, k, total, floor)
+    above = values > floor
+    hidden = np.sqrt(np.where(above, values**2 - floor**2, 0.0))
+    theta = np.where(above, (values + hidden) / 2, 1.0)
+    reliability = np.where(above, np.clip(1.0 - (floor / 2 / theta) ** 2, 0.0, 1.0), 0.0)
+    captured = np.where(above, hidden, np.nan) if deviation > 0.0 else np.maximum(values, 0.0)
+    return Spectrum(upright(vectors.T), captured, reliability, total, floor)
+
+
+def upright(components: Floats) -> Floats:
+    """Rows with signs such that the entry of largest absolute value is positive, as in scikit-learn."""
+    largest = components[np.arange(len(components)), np.argmax(np.abs(components), axis=1)]
+    return components * np.where(largest < 0.0, -1.0, 1.0)[:, None]
+
+
+def _leading(packed: Floats, d: int, k: int, total: float, floor: float) -> tuple[Floats, Floats]:
+    """The k largest eigenvalues, decreasing, and their eigenvectors as columns.
+
+    Large matrices are only multiplied. Their eigenvectors are taken when the residuals are small: next to the largest
+    eigenvalue or, as the eigenvalues of noise lie close together, next to the noise floor.
+    """
+    if d <= FULL_MATRIX or k > d // 5:
+        square = np.empty((d, d))
+        moments.unpacked(packed, d, square)
+        values, vectors = eigh(square, subset_by_index=[d - k, d - 1], overwrite_a=True)
+        return values[::-1], vectors[:, ::-1]
+    # The rows of an upper triangle are, for Fortran, the columns of a lower one.
+    operator = LinearOperator((d, d), matvec=lambda v: dspmv(d, 1.0, packed, v.ravel(), lower=1), dtype=np.float64)
+    start = np.cos(np.arange(d) * 0.7 + 0.1)
+    tolerance = max(_RESIDUAL / 10, _NOISY_RESIDUAL / 4 * floor / (abs(total) + floor) if floor > 0.0 else 0.0)
+    values, vectors = eigsh(operator, k, which="LA", v0=start, ncv=min(d, max(6 * k, 100)), tol=tolerance)
+    order = np.argsort(-values)
+    values, vectors = values[order], vectors[:, order]
+    off = max(float(np.linalg.norm(operator.matvec(vectors[:, j]) - values[j] * vectors[:, j])) for j in range(k))
+    if off > max(_RESIDUAL * float(np.abs(values).max()), _NOISY_RESIDUAL * floor):
+        raise ArithmeticError("the eigenvectors of the released matrix did not converge")
+    return values, vectors

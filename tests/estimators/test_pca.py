@@ -1,0 +1,322 @@
+"""`PCA` as an estimator: scikit-learn's surface, bad input, streams, and what it says about itself."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import decomposition
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import tacit
+from tacit.estimators import FewRowsWarning
+from tacit.metrics import captured_variance_ratio, principal_angles
+from tacit.solvers.pca import PCA_SOLVERS, choose_pca
+from tacit.solvers.pca.task import PcaTask
+
+from .support import quiet
+
+SOLVERS = tuple(PCA_SOLVERS)
+INF = float("inf")
+
+pytestmark = quiet
+
+
+def digits():
+    X = load_digits().data
+    return X / np.linalg.norm(X, axis=1).max()
+
+
+def spiked(n=400, d=6, seed=0):
+    """Directions of clearly different variance, off the origin."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return rng.normal(size=(n, d)) * np.array([8.0, 4.0, 2.0, 0.5, 0.3, 0.2])[:d] @ turn + 3.0
+
+
+def test_scikit_learns_own_checks():
+    done = check_estimator(tacit.PCA(), on_skip=None, on_fail="raise")
+    assert sum(result["status"] == "passed" for result in done) > 40
+
+
+def test_signature_is_the_documented_one():
+    parameters = inspect.signature(tacit.PCA).parameters
+    assert list(parameters)[:4] == ["n_components", "epsilon", "delta", "adjacency"]
+    text = inspect.getdoc(tacit.PCA)
+    assert all(f"{name} : " in text for name in parameters)
+    for word in ("Unit: one row", "Neighbours", "Mechanism", "Released", "Assumed"):
+        assert word in text[text.index("Privacy\n-------") :]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "plain"])
+def test_without_noise_it_is_scikit_learns(solver, kind, center):
+    X = spiked()
+    model = tacit.PCA(3, INF, center=center, solver=solver, random_state=0).fit(kind(X))
+    if center:
+        peer = decomposition.PCA(3).fit(X)
+        np.testing.assert_allclose(model.mean_, X.mean(axis=0), rtol=1e-9)
+        np.testing.assert_allclose(model.explained_variance_, peer.explained_variance_, rtol=1e-6)
+        np.testing.assert_allclose(model.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-6)
+        np.testing.assert_allclose(model.singular_values_, peer.singular_values_, rtol=1e-6)
+        np.testing.assert_allclose(model.noise_variance_, peer.noise_variance_, rtol=1e-5)
+        np.testing.assert_allclose(model.transform(kind(X)), peer.transform(X), atol=1e-5)
+        expected = peer.components_
+    else:
+        assert not model.mean_.any()
+        expected = np.linalg.svd(X)[2][:3]
+    assert principal_angles(model.components_, expected).max() < 1e-6
+    for k in range(3):
+        assert principal_angles(model.components_[k : k + 1], expected[k : k + 1])[0] < 1e-6
+    assert model.noise_floor_ == 0.0
+    np.testing.assert_allclose(model.reliability_, 1.0)
+
+
+def test_the_bounded_data_is_what_is_fitted():
+    X = spiked()
+    center = X.mean(axis=0)
+    Z = X - center
+    Z *= np.minimum(1.0, 3.0 / np.linalg.norm(Z, axis=1))[:, None]
+    model = tacit.PCA(2, INF, center_norm=3.0).fit(X)
+    assert model.radius_ == 3.0
+    assert principal_angles(model.components_, np.linalg.svd(Z)[2][:2]).max() < 1e-6
+    plain = tacit.PCA(2, INF, center=False, row_norm=2.0).fit(X)
+    Y = X * np.minimum(1.0, 2.0 / np.linalg.norm(X, axis=1))[:, None]
+    assert principal_angles(plain.components_, np.linalg.svd(Y)[2][:2]).max() < 1e-6
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_components_are_orthonormal_and_the_plan_is_spent(solver, releases):
+    model = tacit.PCA(4, 1.0, solver=solver, random_state=1).fit(digits())
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(4), atol=1e-9)
+    planned = {release.name: release.count for release in model.plan_.plan.releases}
+    assert {name: releases.count(name) for name in planned} == planned
+    assert set(releases) == set(planned)
+    assert model.guarantee_.recompute() <= 1.0 + 1e-9
+    assert model.guarantee_.recompute() > 0.98
+    assert model.guarantee_.solver == solver
+
+
+def test_captures_most_of_the_variance_of_digits():
+    found = [
+        captured_variance_ratio(
+            tacit.PCA(10, 1.0, 1e-5, row_norm=1.0, random_state=seed).fit(digits()).components_, digits()
+        )
+        for seed in range(3)
+    ]
+    assert min(found) > 0.9
+
+
+def test_nothing_declared_loses_little():
+    model = tacit.PCA(10, 1.0, 1e-5, random_state=0).fit(load_digits().data)
+    assert captured_variance_ratio(model.components_, load_digits().data) > 0.85
+
+
+def test_below_the_noise_floor_nothing_is_claimed():
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    model = tacit.PCA(3, 0.1, row_norm=8.0, random_state=0).fit(X)
+    assert np.isnan(model.explained_variance_).all()
+    assert np.isnan(model.singular_values_).all()
+    np.testing.assert_array_equal(model.reliability_, 0.0)
+    assert model.noise_floor_ > 1.0
+    assert np.isfinite(model.noise_variance_)
+    whitened = tacit.PCA(3, 0.1, row_norm=8.0, whiten=True, random_state=0).fit(X)
+    np.testing.assert_allclose(whitened.transform(X), model.transform(X) / np.sqrt(model.noise_floor_))
+
+
+def test_explained_variance_is_that_of_the_components():
+    # Cleared of noise: the plain eigenvalue of the noisy matrix would be 60% too large for the last of these.
+    rng = np.random.default_rng(0)
+    Z = np.linalg.qr(rng.normal(size=(40, 40)))[0][:3]
+    X = rng.normal(size=(3000, 3)) * [0.3, 0.22, 0.17] @ Z
+    X *= np.minimum(1.0, 1.0 / np.linalg.norm(X, axis=1))[:, None]
+    ratios, cosines = [], []
+    for seed in range(8):
+        model = tacit.PCA(3, 0.5, 1e-5, center=False, row_norm=1.0, random_state=seed).fit(X)
+        truth = np.sum((X @ model.components_.T) ** 2, axis=0) / len(X)
+        ratios.append(model.explained_variance_ / truth)
+        exact = np.linalg.svd(X, full_matrices=False)[2][:3]
+        cosines.append(np.sum(model.components_ * exact, axis=1) ** 2 - model.reliability_)
+    assert np.abs(np.nanmean(ratios, axis=0) - 1.0).max() < 0.12
+    assert np.abs(np.nanmean(cosines, axis=0)).max() < 0.2
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_transform_inverse_and_export(whiten):
+    X = spiked()
+    model = tacit.PCA(6, INF, whiten=whiten).fit(X)
+    Z = model.transform(X)
+    np.testing.assert_allclose(model.inverse_transform(Z), X, atol=1e-9)
+    np.testing.assert_allclose(model.transform(sparse.csr_array(X)), Z, atol=1e-9)
+    plain = model.to_sklearn()
+    assert type(plain) is decomposition.PCA
+    np.testing.assert_allclose(plain.transform(X), Z, atol=1e-9)
+    np.testing.assert_allclose(plain.inverse_transform(Z), X, atol=1e-9)
+    if whiten:
+        np.testing.assert_allclose(Z.std(axis=0, ddof=1), 1.0, rtol=1e-6)
+    assert plain.components_ is not model.components_
+
+
+def test_names_and_output_containers():
+    frame = pd.DataFrame(spiked(), columns=list("abcdef"))
+    model = tacit.PCA(2, 5.0, random_state=0).set_output(transform="pandas").fit(frame)
+    out = model.transform(frame)
+    assert list(out.columns) == ["pca0", "pca1"] == list(model.get_feature_names_out())
+    assert list(model.to_sklearn().feature_names_in_) == list("abcdef")
+    line = make_pipeline(tacit.PCA(2, 5.0, random_state=0))
+    assert line.fit_transform(frame).shape == (400, 2)
+
+
+def test_clone_pickle_and_none():
+    model = tacit.PCA(random_state=3).fit(spiked())
+    assert model.n_components_ == 6
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.components_, model.components_)
+    same = clone(model).fit(spiked())
+    np.testing.assert_array_equal(same.components_, model.components_)
+    assert "seeded" in str(model.guarantee_)
+    other = tacit.PCA().fit(spiked())
+    assert not np.array_equal(other.components_, tacit.PCA().fit(spiked()).components_)
+
+
+# ---- streams
+
+
+@pytest.mark.parametrize("solver", ["gauss", "mod-sulq", "power"])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_blocks_give_what_the_array_gives(solver, kind):
+    X = spiked()
+    blocks = [kind(X[:150]), kind(X[150:150]), kind(X[150:])]
+    whole = tacit.PCA(2, 2.0, solver=solver, random_state=5).fit(kind(X))
+    for source in (blocks, lambda: iter(blocks)):
+        parts = tacit.PCA(2, 2.0, solver=solver, random_state=5).fit_blocks(source)
+        np.testing.assert_allclose(parts.components_, whole.components_, atol=1e-6)
+        assert parts.guarantee_.event == whole.guarantee_.event
+
+
+def test_the_number_of_passes_is_the_documented_one():
+    for options, passes in (
+        ({}, 5),
+        ({"row_norm": 9.0, "center_norm": 9.0}, 3),
+        ({"row_norm": 9.0, "center": False}, 2),
+    ):
+        read = []
+
+        def source(read=read):
+            read.append(1)
+            return [spiked()]
+
+        tacit.PCA(2, random_state=0, **options).fit_blocks(source)
+        assert len(read) == passes
+
+
+def test_memory_mapped_rows(tmp_path):
+    np.save(tmp_path / "X.npy", spiked())
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    for solver in SOLVERS:
+        model = tacit.PCA(2, 2.0, solver=solver, random_state=5).fit(mapped)
+        again = tacit.PCA(2, 2.0, solver=solver, random_state=5).fit(spiked())
+        np.testing.assert_array_equal(model.components_, again.components_)
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_components": 7}, "n_components must be at most 6"),
+        ({"n_components": 0}, "integer of at least 1"),
+        ({"n_components": 0.9}, "from the private spectrum"),
+        ({"n_components": "mle"}, "from the private spectrum"),
+        ({"n_components": True}, "integer of at least 1"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"row_norm": 0.0}, "row_norm"),
+        ({"center_norm": -1.0}, "center_norm"),
+        ({"clip": 0.0, "solver": "stochastic"}, "clip"),
+        ({"clip": 0.5, "solver": "gauss"}, "does not use clip; 'stochastic' do"),
+        ({"memory_limit": 0.0}, "memory_limit"),
+        ({"memory_limit": 100.0, "solver": "gauss"}, "needs 168 bytes"),
+        ({"solver": "wishart"}, "solver must be one of"),
+        ({"adjacency": "replace-one", "solver": "stochastic"}, "'gauss', 'power', 'mod-sulq' do"),
+        ({"center": False, "center_norm": 1.0}, "declare row_norm"),
+        ({"epsilon": 1e-40, "delta": 1e-300}, "too small for any useful noise"),
+        ({"epsilon": 1e-11, "delta": 1e-300}, "too small for any useful noise"),
+    ],
+)
+def test_bad_parameters_are_refused_before_anything_is_released(options, message, releases):
+    with pytest.raises(ValueError, match=message):
+        tacit.PCA(**options).fit(spiked())
+    assert not releases
+
+
+@pytest.mark.parametrize(
+    "options", [{"center": 1}, {"whiten": "yes"}, {"random_state": np.random.default_rng(0)}, {"epsilon": "1"}]
+)
+def test_bad_kinds_are_refused(options):
+    with pytest.raises(TypeError):
+        tacit.PCA(**options).fit(spiked())
+
+
+def test_bad_rows_are_refused_without_quoting_them(releases):
+    X = spiked()
+    X[399, 5] = np.nan
+    blocks = [X[:200], X[200:]]
+    with pytest.raises(ValueError, match="NaN") as told:
+        tacit.PCA(2).fit_blocks(blocks)
+    assert "3." not in str(told.value)
+    with pytest.raises(ValueError, match="features"):
+        tacit.PCA(2).fit_blocks([spiked(), spiked(d=5)])
+    with pytest.raises(ValueError, match="at least two rows together, got 0"):
+        tacit.PCA(2).fit_blocks([])
+    with pytest.raises(ValueError, match="at least two rows together, got 1"):
+        tacit.PCA(1).fit_blocks([spiked(n=1)])
+    with pytest.raises(ValueError, match="all dense or all sparse"):
+        tacit.PCA(2).fit_blocks([spiked(), sparse.csr_array(spiked())])
+    with pytest.raises(ValueError, match="readable several times"):
+        tacit.PCA(2).fit_blocks(block for block in blocks)
+    with pytest.raises(TypeError, match="iterable of blocks"):
+        tacit.PCA(2).fit_blocks(3)
+    with pytest.raises(ValueError, match="stream of blocks cannot give; 'gauss', 'power', 'mod-sulq' read"):
+        tacit.PCA(2, solver="stochastic").fit_blocks([spiked()])
+    with pytest.raises(ValueError, match="0 sample"):
+        tacit.PCA(2).fit(np.empty((0, 3)))
+    assert not releases
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+def test_rows_of_zeros_are_rows_like_others(solver, epsilon):
+    # An error would tell that no row differs from zero, which one row can change.
+    model = tacit.PCA(2, epsilon, solver=solver, row_norm=1.0, random_state=0).fit(np.zeros((50, 4)))
+    assert np.all(np.isfinite(model.components_))
+    with pytest.warns(FewRowsWarning, match="declare row_norm"):
+        tacit.PCA(2, epsilon, solver=solver, random_state=0).fit(np.zeros((50, 4)))
+
+
+def test_auto_is_a_rule_in_public_numbers():
+    def chosen(d, sparse=False, streamed=False, adjacency="add-remove", limit=2e9):
+        budget = tacit.privacy.Budget(1.0, 1e-6, adjacency)
+        return choose_pca("auto", PcaTask(1000, d, 2, sparse, True, budget, streamed=streamed), limit).name
+
+    assert chosen(20_000) == "gauss"
+    assert chosen(40_000) == "stochastic"
+    assert chosen(4_000, sparse=True) == "gauss"
+    assert chosen(4_001, sparse=True) == "stochastic"
+    assert chosen(4_001, sparse=True, streamed=True) == "power"
+    assert chosen(40_000, adjacency="replace-one") == "power"
+    assert chosen(100, limit=1e4) == "stochastic"
+
+
+def test_progress_tells_the_plan_and_nothing_else(capsys):
+    tacit.PCA(2, verbose=1, random_state=0).fit(spiked())
+    first = capsys.readouterr().err
+    tacit.PCA(2, verbose=1, random_state=0).fit(10.0 * spiked(seed=9))
+    assert first == capsys.readouterr().err != ""

@@ -1,0 +1,297 @@
+"""What `PCA` promises: plans equal runs, accounting by others, audits, broken versions that must be caught."""
+
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant
+from scipy import sparse
+
+import tacit
+from tacit.privacy import Budget, Meter, NoiseSource, Plan, audit, gdp
+from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
+from tacit.solvers.pca import PCA_SOLVERS
+from tacit.solvers.pca.bounding import Bounds
+from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.solvers.pca.task import PcaTask, spectrum_of_packed
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
+
+SOLVERS = tuple(PCA_SOLVERS)
+PLAIN = ("gauss", "power", "mod-sulq")
+
+
+def task_of(solver, *, n=30, d=4, k=1, epsilon=1.0, adjacency="add-remove", **options):
+    return PCA_SOLVERS[solver], PcaTask(n, d, k, False, True, Budget(epsilon, 1e-5, adjacency), **options)
+
+
+def calibrated(solver, task):
+    bounding = Bounds(task).releases()
+    return (Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding))).calibrate(task.budget)
+
+
+# ---- accounting
+
+
+@pytest.mark.parametrize("solver", PLAIN)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_plans_of_gaussians_are_exact(solver, adjacency):
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    guarantee = tacit.PCA(2, 0.7, 1e-6, adjacency, solver=solver, random_state=0).fit(X).guarantee_
+    assert guarantee.mu == pytest.approx(gdp.mu_from_budget(0.7, 1e-6), rel=1e-4)
+    accountant = PLDAccountant()
+    accountant.compose(guarantee.event)
+    assert 0.999 * 0.7 < accountant.get_epsilon(1e-6) <= 0.7
+
+
+@pytest.mark.parametrize("solver", ["stochastic", "variance-reduced"])
+def test_sampled_plans_against_a_direct_composition(solver):
+    model = tacit.PCA(2, 0.7, 1e-6, solver=solver, random_state=0).fit(np.random.default_rng(0).normal(size=(300, 5)))
+    accountant = PLDAccountant()
+    for release, z in zip(model.plan_.plan.releases, model.plan_.multipliers, strict=True):
+        event = dp_accounting.GaussianDpEvent(z)
+        if release.sampling < 1.0:
+            event = dp_accounting.PoissonSampledDpEvent(release.sampling, event)
+        accountant.compose(event, release.count)
+    assert 0.98 * 0.7 < accountant.get_epsilon(1e-6) <= 0.7
+    sampled = [r for r in model.plan_.plan.releases if r.sampling < 1.0]
+    assert [r.name for r in sampled] == [{"stochastic": "steps", "variance-reduced": "corrections"}[solver]]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_plan_does_not_see_the_data(solver):
+    rng = np.random.default_rng(0)
+    first = tacit.PCA(2, solver=solver, random_state=0).fit(rng.normal(size=(100, 5)))
+    other = tacit.PCA(2, solver=solver, random_state=1).fit(1e3 + 10.0 * rng.standard_cauchy(size=(100, 5)))
+    assert first.plan_ == other.plan_
+    assert set(vars(first)) == set(vars(other))
+
+
+# ---- what one row can do to every value that is released
+
+
+def transcript(solver, task, X, monkeypatch, seed=0):
+    """The exact value of every release and its sensitivity, with noise that is the same in both worlds.
+
+    Steps see the noisy values, so a neighbour's later steps would differ; the history is therefore replayed.
+    """
+    seen = []
+    vector, matrix, packed = GaussianVector.release, GaussianMatrix.release, PackedGaussianMatrix.release
+
+    def watched(mechanism, meter, name, value):
+        size = mechanism.sensitivity.under(meter.adjacency)
+        release = matrix if isinstance(mechanism, GaussianMatrix) else vector
+        out = release(mechanism, meter, name, value)
+        out = HISTORY[len(seen)].copy() if HISTORY else out
+        seen.append((name, np.array(value, dtype=float), size, out))
+        return out
+
+    def watched_packed(mechanism, meter, name, value, d):
+        exact = value.copy()
+        out = packed(mechanism, meter, name, value, d).copy()
+        out = HISTORY[len(seen)].copy() if HISTORY else out
+        weights = np.where(np.equal(*np.triu_indices(d)), 1.0, math.sqrt(2.0) if mechanism.isotropic else 1.0)
+        seen.append((name, exact * weights, mechanism.sensitivity.under(meter.adjacency), out))
+        return out
+
+    monkeypatch.setattr(GaussianVector, "release", watched)
+    monkeypatch.setattr(GaussianMatrix, "release", watched)
+    monkeypatch.setattr(PackedGaussianMatrix, "release", watched_packed)
+    with calibrated(solver, task).meter(NoiseSource(seed)) as meter:
+        rows, _ = Bounds(task).run(Table.of(X), meter)
+        solver.run(task, rows, meter)
+    monkeypatch.undo()
+    return seen
+
+
+HISTORY: list = []
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_no_release_moves_by_more_than_its_sensitivity(solver, kind, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 4)) * [2.0, 1.0, 0.3, 0.1] + 1.0
+    worst = {}
+    for adjacency in PCA_SOLVERS[solver].adjacencies:
+        for target in ([0.0, 0.0, 0.0, 50.0], [60.0, 0.0, 0.0, 0.0], [-1.0, 0.2, 0.0, 0.1]):
+            neighbour = X.copy()
+            neighbour[7] = target
+            base = X.copy()
+            if adjacency == "add-remove":
+                base[7] = np.inf  # a row that adds nothing to any sum: what "removed" means where n is public
+            algorithm, task = task_of(solver, adjacency=adjacency)
+            task = PcaTask(**{**vars(task), "sparse": kind is not np.asarray})
+            HISTORY.clear()
+            first = transcript(algorithm, task, kind(base), monkeypatch)
+            HISTORY.extend(out for *_, out in first)
+            second = transcript(algorithm, task, kind(neighbour), monkeypatch)
+            HISTORY.clear()
+            assert [name for name, *_ in first] == [name for name, *_ in second]
+            assert {name for name, *_ in first} == {
+                release.name for release in calibrated(algorithm, task).plan.releases
+            }
+            for (name, a, size, _), (_, b, other, _) in zip(first, second, strict=True):
+                assert size == other
+                moved = np.linalg.norm(np.ravel(b - a))
+                assert moved <= size * (1 + 1e-9), (name, adjacency)
+                worst[name] = max(worst.get(name, 0.0), moved / size)
+    # The bounds are not slack: the rows above come close to most of them.
+    assert sorted(worst.values())[len(worst) // 2] > 0.3
+    assert max(worst.values()) > 0.9
+
+
+# ---- audits: fits on worst-case neighbours, with fresh noise
+
+
+def neighbours():
+    """Rows along large directions, and one along a direction that no other row has."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((40, 3))
+    X[:, :2] = rng.normal(size=(40, 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    other = X.copy()
+    X[0], other[0] = 0.0, [0.0, 0.0, 1.0]
+    return X, other
+
+
+def released(solver, epsilon, X, **options):
+    """The release that says most about the row: variance along the third column."""
+    model = tacit.PCA(3, epsilon, 1e-5, center=False, row_norm=1.0, solver=solver, **options).fit(X)
+    found = (model.components_.T * np.nan_to_num(model.explained_variance_)) @ model.components_
+    return np.array([found[2, 2], found[0, 0], model.components_[0, 2] ** 2])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_audits_of_fits_do_not_contradict_the_guarantee(solver):
+    X, other = neighbours()
+    outputs = audit.run(lambda data: released(solver, 4.0, data), X, other, 150)
+    assert audit.mu_lower_bound(outputs, confidence=0.9999) <= gdp.mu_from_budget(4.0, 1e-5)
+
+
+def test_an_audit_catches_noise_that_is_ten_times_too_small(monkeypatch):
+    X, other = neighbours()
+    honest = BoundedRows.moment_sensitivity
+
+    def broken(rows):
+        true = honest(rows)
+        return Sensitivity(true.add_remove / 10, true.replace_one / 10)
+
+    monkeypatch.setattr(BoundedRows, "moment_sensitivity", broken)
+    outputs = audit.run(lambda data: released("gauss", 4.0, data), X, other, 150)
+    assert audit.mu_lower_bound(outputs, confidence=0.9999) > gdp.mu_from_budget(4.0, 1e-5)
+
+
+def test_a_fit_without_the_bounding_step_is_caught():
+    # The same property test on rows that are taken as they are.
+    rows = BoundedRows(Table.of(np.array([[30.0, 40.0]])), np.zeros(2), 1.0)
+    honest = np.linalg.norm(rows.packed_moments())
+    loose = np.linalg.norm(np.array([30.0 * 30.0, 30.0 * 40.0, 40.0 * 40.0]))
+    assert honest <= rows.moment_sensitivity().add_remove < loose
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_release_too_many_is_refused(solver):
+    algorithm, task = task_of(solver)
+    plan = calibrated(algorithm, task)
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with plan.meter(NoiseSource(0)) as meter:
+        rows, _ = Bounds(task).run(Table.of(X), meter)
+        algorithm.run(task, rows, meter)
+        with pytest.raises(tacit.privacy.PlanViolationError):
+            algorithm.run(task, rows, meter)
+
+
+# ---- samples
+
+
+def test_stochastic_uses_the_expected_size_of_a_sample(monkeypatch):
+    # Steps over samples of other sizes would be scaled otherwise if the realised size were used anywhere.
+    X = np.eye(4)[np.arange(40) % 4] * [1.0, 0.5, 0.2, 0.1]
+    seen = []
+    honest = Meter.sample
+
+    def sample(meter, name, n):
+        honest(meter, name, n)
+        return np.arange(seen.pop(), dtype=np.int64)
+
+    def fit(size):
+        seen.extend([size] * 100)
+        monkeypatch.setattr(Meter, "sample", sample)
+        values = []
+        release = GaussianVector.release
+
+        def watched(mechanism, meter, name, value):
+            if name == "steps":
+                values.append(np.array(value))
+            return release(mechanism, meter, name, value)
+
+        monkeypatch.setattr(GaussianVector, "release", watched)
+        tacit.PCA(1, 5.0, center=False, row_norm=1.0, clip=1.0, solver="stochastic", random_state=0).fit(X)
+        monkeypatch.undo()
+        seen.clear()
+        return values[0]
+
+    np.testing.assert_allclose(np.linalg.norm(fit(40)) / np.linalg.norm(fit(20)), 2.0, rtol=1e-6)
+
+
+def test_variance_reduced_noise_follows_the_public_change(monkeypatch):
+    sizes = []
+    honest = BoundedRows.product_sensitivity
+
+    def watched(rows, p, clip=None, stretch=1.0):
+        sizes.append(stretch)
+        return honest(rows, p, clip, stretch)
+
+    monkeypatch.setattr(BoundedRows, "product_sensitivity", watched)
+    X = np.random.default_rng(0).normal(size=(4000, 6)) * [3.0, 1.0, 0.3, 0.1, 0.1, 0.1]
+    tacit.PCA(1, 20.0, center=False, row_norm=5.0, solver="variance-reduced", random_state=0).fit(X)
+    changes = [size for size in sizes if size != 1.0]
+    assert len(changes) == 4
+    assert changes[-1] < 0.2 * changes[0]
+    assert max(changes) <= 2.0 + 1e-9
+
+
+# ---- the theory of noisy eigenvectors
+
+
+def test_captured_variance_follows_the_spiked_wigner_law():
+    # v^T A v = sqrt(w^2 - 2 d s^2) and cos^2 = 1 - d s^2 / (2 theta^2); a mean of 10 runs has deviations of about 1%.
+    d, s, theta = 300, 1.0, 22.0
+    rng = np.random.default_rng(0)
+    upper = np.triu_indices(d)
+    captured, cosine, predicted = [], [], []
+    for _ in range(10):
+        Z = rng.normal(size=(d, d))
+        noisy = s * (Z + Z.T) / 2
+        noisy[0, 0] += theta
+        found = spectrum_of_packed(noisy[upper], d, 1, s / math.sqrt(2.0))
+        cosine.append(found.components[0, 0] ** 2)
+        captured.append(found.captured[0] / theta)
+        predicted.append(found.reliability[0])
+    assert np.mean(cosine) == pytest.approx(1.0 - d * s**2 / 2 / theta**2, abs=0.03)
+    assert np.mean(captured) == pytest.approx(np.mean(cosine), abs=0.03)
+    assert np.mean(predicted) == pytest.approx(np.mean(cosine), abs=0.03)
+
+
+def test_noise_alone_stays_at_the_floor():
+    d = 300
+    Z = np.random.default_rng(1).normal(size=(d, d))
+    found = spectrum_of_packed(((Z + Z.T) / 2)[np.triu_indices(d)], d, 3, math.sqrt(0.5))
+    top = np.linalg.eigvalsh((Z + Z.T) / 2)[-1]
+    assert top == pytest.approx(found.floor, rel=0.03)
+
+
+def test_large_matrices_converge_to_the_same_eigenvectors(monkeypatch):
+    d = 60
+    Z = np.random.default_rng(2).normal(size=(d, d))
+    packed = (Z + Z.T)[np.triu_indices(d)]
+    exact = [spectrum_of_packed(packed, d, 4, deviation) for deviation in (0.0, 0.1)]
+    monkeypatch.setattr("tacit.solvers.pca.task.FULL_MATRIX", 10)
+    found = [spectrum_of_packed(packed, d, 4, deviation) for deviation in (0.0, 0.1)]
+    np.testing.assert_allclose(found[0].components, exact[0].components, atol=1e-6)
+    np.testing.assert_allclose(found[0].captured, exact[0].captured, rtol=1e-9)
+    np.testing.assert_allclose(found[1].components, exact[1].components, atol=0.01)
+    np.testing.assert_allclose(found[1].captured, exact[1].captured, rtol=1e-3)

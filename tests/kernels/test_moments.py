@@ -1,0 +1,141 @@
+"""Kernels of second moments against plain NumPy, and bounds on what one row adds."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+
+from tacit.kernels import moments
+from tacit.solvers.pca.rows import BoundedRows, Table
+
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+def bounded(X, mean, radius):
+    Z = np.asarray(X, dtype=float) - mean
+    norms = np.linalg.norm(Z, axis=1)
+    return Z * np.minimum(1.0, radius / np.maximum(norms, 1e-300))[:, None]
+
+
+def table(n=70, d=9, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random((n, d)) < 0.4, rng.normal(size=(n, d)), 0.0)
+
+
+def both(X, mean, radius):
+    for kind in (np.asarray, sparse.csr_array):
+        yield BoundedRows(Table.of(kind(X)), mean, radius)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.7])
+@pytest.mark.parametrize("block", [16, 4096])
+def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
+    monkeypatch.setattr(moments, "BLOCK", block)
+    X = table()
+    mean = np.linspace(-1, 1, 9) * shift
+    Z = bounded(X, mean, 1.3)
+    V = np.linalg.qr(np.random.default_rng(1).normal(size=(9, 3)))[0]
+    places = np.array([3, 50, 7, 69])
+    for rows in both(X, mean, 1.3):
+        close = {"rtol": 1e-8, "atol": 1e-8}
+        np.testing.assert_allclose(rows.packed_moments(), (Z.T @ Z)[np.triu_indices(9)], **close)
+        np.testing.assert_allclose(rows.products(V), Z.T @ Z @ V, **close)
+        np.testing.assert_allclose(rows.products(V, places=places), Z[places].T @ Z[places] @ V, **close)
+        np.testing.assert_allclose(rows.inner(V), V.T @ Z.T @ Z @ V, **close)
+        np.testing.assert_allclose(rows.squares(), np.sum(Z**2), **close)
+        lengths = np.linalg.norm(Z, axis=1) * np.linalg.norm(Z @ V, axis=1)
+        np.testing.assert_allclose(rows.lengths(V), lengths, **close)
+        clip = float(np.median(lengths))
+        factors = np.minimum(1.0, clip / np.maximum(lengths, 1e-300))
+        np.testing.assert_allclose(rows.products(V, clip), (Z * factors[:, None]).T @ Z @ V, **close)
+
+
+def test_strips_give_the_whole_matrix(monkeypatch):
+    X = table(d=11)
+    expected = BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments()
+    monkeypatch.setattr("tacit.solvers.pca.rows._WHOLE", 3)
+    monkeypatch.setattr("tacit.solvers.pca.rows._STRIP", 4)
+    np.testing.assert_allclose(BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
+
+
+def test_unpacking_and_the_diagonal():
+    full = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])
+    packed, out, diagonal = full[np.triu_indices(3)].copy(), np.empty((3, 3)), np.empty(3)
+    moments.unpacked(packed, 3, out)
+    moments.packed_diagonal(packed, 3, diagonal)
+    np.testing.assert_array_equal(out, full)
+    np.testing.assert_array_equal(diagonal, [1.0, 4.0, 6.0])
+
+
+@given(arrays(float, (2, 4), elements=NUMBERS), arrays(float, 4, elements=NUMBERS), st.floats(1e-3, 1e3))
+@settings(max_examples=60, deadline=None)
+def test_no_row_exceeds_the_sensitivity(pair, mean, radius):
+    # One row against none, and one against another: the matrix, a product, a clipped product and the rest.
+    V = np.linalg.qr(np.arange(12.0).reshape(4, 3) ** 2 + np.eye(4)[:, :3])[0][:, :2]
+    clip = 0.3 * radius**2
+    alone = [[BoundedRows(Table.of(kind(pair[i : i + 1])), mean, radius) for i in range(2)] for kind in KINDS]
+    for first, second in alone:
+        sums = [
+            (lambda r: _full(r.packed_moments()), first.moment_sensitivity()),
+            (lambda r: r.products(V), first.product_sensitivity(2)),
+            (lambda r: r.products(V, clip), first.product_sensitivity(2, clip)),
+            (lambda r: r.products(0.1 * V), first.product_sensitivity(2, stretch=0.1)),
+            (lambda r: r.inner(V), first.inner_sensitivity(2)),
+            (lambda r: np.array([r.squares()]), first.square_sensitivity()),
+        ]
+        for value, sensitivity in sums:
+            assert np.linalg.norm(value(first)) <= sensitivity.add_remove
+            assert np.linalg.norm(value(first) - value(second)) <= sensitivity.replace_one * (1 + 1e-12)
+
+
+KINDS = (np.asarray, sparse.csr_array)
+
+
+def _full(packed):
+    out = np.empty((4, 4))
+    moments.unpacked(packed, 4, out)
+    return out
+
+
+def test_the_sensitivity_is_attained():
+    rows = [BoundedRows(Table.of(np.eye(4)[i : i + 1] * 5.0), np.zeros(4), 2.0) for i in range(2)]
+    first, second = (_full(r.packed_moments()) for r in rows)
+    assert np.linalg.norm(first) == pytest.approx(4.0, rel=1e-8)
+    assert np.linalg.norm(first - second) == pytest.approx(4.0 * math.sqrt(2.0), rel=1e-8)
+    assert rows[0].moment_sensitivity().replace_one == pytest.approx(4.0 * math.sqrt(2.0), rel=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
+def test_a_row_that_overflows_adds_nothing(kind):
+    X = np.array([[1.0, 2.0], [1e200, 1e308], [np.inf, 0.0], [np.nan, 1.0]])
+    rows = BoundedRows(Table.of(kind(X)), np.array([0.5, 0.0]), 10.0)
+    found = rows.packed_moments()
+    assert np.all(np.isfinite(found))
+    assert np.all(np.isfinite(rows.products(np.eye(2))))
+
+
+def test_sparse_distances_are_never_too_small():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=9) * 1e8
+    X = np.tile(mean, (50, 1)) + rng.normal(size=(50, 9)) * 1e-6
+    exact = np.array([math.sqrt(math.fsum((x - m) ** 2 for x, m in zip(row, mean, strict=True))) for row in X])
+    assert np.all(Table.of(sparse.csr_array(X)).distances(mean) >= exact)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
+def test_float32_and_mapped_rows(kind, tmp_path):
+    X = table().astype(np.float32)
+    if kind is np.asarray:
+        mapped = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", np.float32, X.shape)
+        mapped[:] = X
+        given_rows = np.load(tmp_path / "X.npy", mmap_mode="r")
+    else:
+        given_rows = kind(X)
+    exact = BoundedRows(Table.of(X.astype(np.float64)), np.zeros(9), 1.0).packed_moments()
+    found = BoundedRows(Table.of(given_rows), np.zeros(9), 1.0).packed_moments()
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-12)

@@ -1,0 +1,170 @@
+"""The solvers of PCA: what each releases, its rules, and how well it does on data with a known answer."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import svds
+
+import tacit
+from tacit.metrics import captured_variance_ratio, principal_angles
+from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.solvers.pca import PCA_SOLVERS, iterative, variance_reduced
+from tacit.solvers.pca.power import PowerSolver
+from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.solvers.pca.stochastic import clip_of_lengths
+from tacit.solvers.pca.task import PcaTask, upright
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is set:UserWarning")
+
+SOLVERS = tuple(PCA_SOLVERS)
+
+
+def spiked(n=6000, d=20, seed=0):
+    """Rows of norm at most 1, two strong directions and little else."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = rng.normal(size=(n, d)) * np.r_[0.4, 0.3, np.full(d - 2, 0.03)] @ turn
+    return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+
+
+def fitted(solver, X, epsilon=2.0, k=2, seed=0, **options):
+    options = {"center": False, "row_norm": 1.0} | options
+    return tacit.PCA(k, epsilon, 1e-6, solver=solver, random_state=seed, **options).fit(X)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_finds_strong_directions(solver, kind):
+    X = spiked()
+    model = fitted(solver, kind(X), epsilon=8.0)
+    assert captured_variance_ratio(model.components_, X, center=False) > 0.98
+    truth = np.sum((X @ model.components_.T) ** 2, axis=0) / len(X)
+    np.testing.assert_allclose(model.explained_variance_, truth, rtol=0.1)
+    assert np.all(model.reliability_ > 0.8)
+    assert 0.5 < model.explained_variance_ratio_.sum() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("solver", "names"),
+    [
+        ("gauss", ["second moments"]),
+        ("mod-sulq", ["second moments"]),
+        ("power", ["products", "small matrix", "total"]),
+        ("stochastic", ["first product", "lengths", "steps", "small matrix", "total"]),
+        ("variance-reduced", ["snapshots", "corrections", "small matrix", "total"]),
+    ],
+)
+def test_releases_are_those_of_the_docstring(solver, names):
+    task = PcaTask(1000, 10, 2, False, False, Budget(1.0, 1e-6), row_norm=1.0)
+    plan = PCA_SOLVERS[solver].plan(task, 0.6)
+    assert [release.name for release in plan.releases] == names
+    assert sum(release.share for release in plan.releases) == pytest.approx(0.6)
+    assert all(release.kind == "gaussian" for release in plan.releases)
+
+
+def test_a_declared_clip_is_not_released_and_is_used():
+    task = PcaTask(1000, 10, 2, False, False, Budget(1.0, 1e-6), row_norm=1.0, clip=0.2)
+    assert "lengths" not in [r.name for r in PCA_SOLVERS["stochastic"].plan(task, 1.0).releases]
+    X = spiked()
+    tight, loose = (fitted("stochastic", X, 0.5, clip=clip) for clip in (0.05, 1.0))
+    assert tight.plan_ == loose.plan_
+    assert not np.allclose(tight.components_, loose.components_)
+
+
+def test_symmetric_noise_is_sqrt_two_below_that_of_the_triangle():
+    X = spiked(500)
+    gauss, plain = (fitted(solver, X, 0.3) for solver in ("gauss", "mod-sulq"))
+    assert plain.noise_floor_ / gauss.noise_floor_ == pytest.approx(math.sqrt(2.0), rel=1e-9)
+    s = gauss.plan_.multiplier("second moments")
+    assert gauss.noise_floor_ == pytest.approx(s * math.sqrt(2 * 20) / 500, rel=1e-6)
+
+
+def test_replace_one_costs_sqrt_two():
+    X = spiked(500)
+    one, other = (fitted("gauss", X, 0.3, adjacency=a) for a in ("add-remove", "replace-one"))
+    assert other.noise_floor_ / one.noise_floor_ == pytest.approx(math.sqrt(2.0), rel=1e-6)
+
+
+def test_reliability_of_iterative_solvers_is_about_the_squared_cosine():
+    X = spiked(3000)
+    exact = np.linalg.svd(X, full_matrices=False)[2][:2]
+    for solver in ("power", "stochastic"):
+        told, seen = [], []
+        for seed in range(6):
+            model = fitted(solver, X, 0.5, seed=seed)
+            told.append(model.reliability_)
+            seen.append(np.sum((model.components_ @ exact.T) ** 2, axis=1))
+        # It is cautious: the edge of the noise counts as lost.
+        assert np.all(np.mean(told, axis=0) <= np.mean(seen, axis=0) + 0.05)
+        assert np.all(np.mean(told, axis=0) >= np.mean(seen, axis=0) - 0.35)
+
+
+def test_pure_noise_is_not_reliable():
+    X = np.zeros((200, 30))
+    for solver in SOLVERS:
+        model = fitted(solver, X, 0.5)
+        assert np.all(model.reliability_ < 0.3), solver
+
+
+def test_more_steps_where_there_is_less_noise():
+    counts = [
+        PowerSolver.steps(PcaTask(n, 10, 2, False, False, Budget(epsilon, 1e-6)))
+        for n, epsilon in ((100, 0.1), (10_000, 1.0), (10_000_000, 1.0), (100, math.inf))
+    ]
+    assert counts[0] == 4
+    assert counts == sorted(counts)
+    assert counts[-1] == 400
+
+
+def test_the_clip_is_a_low_quantile_of_lengths():
+    X = spiked()
+    rows = BoundedRows(Table.of(X), np.zeros(20), 1.0)
+    V = np.linalg.svd(X, full_matrices=False)[2][:4].T
+    task = PcaTask(6000, 20, 2, False, False, Budget(1.0, 1e-6))
+    with Plan(Release("lengths", "gaussian", share=1.0)).calibrate(task.budget).meter(NoiseSource(0)) as meter:
+        clip = clip_of_lengths(task, rows, V, meter)
+    assert 0.1 <= np.mean(rows.lengths(V) <= clip) < 0.3
+
+
+def test_variance_reduced_skips_what_it_need_not_ask(monkeypatch):
+    monkeypatch.setattr(variance_reduced, "svdvals", lambda _: np.zeros(1))
+    model = fitted("variance-reduced", spiked(), 8.0)  # the meter raises unless all is released or skipped
+    assert captured_variance_ratio(model.components_, spiked(), center=False) > 0.95
+
+
+def test_polar_factor():
+    M = np.random.default_rng(0).normal(size=(9, 3)) * 1e-200
+    V = iterative.orthonormal(M)
+    np.testing.assert_allclose(V.T @ V, np.eye(3), atol=1e-12)
+    inner = V.T @ (M * 1e200)  # symmetric and positive definite
+    np.testing.assert_allclose(inner, inner.T, atol=1e-12)
+    assert np.linalg.eigvalsh(inner).min() > 0.0
+    assert np.all(np.isfinite(iterative.orthonormal(np.zeros((9, 3)))))
+
+
+def test_signs_are_scikit_learns():
+    rows = upright(np.array([[0.1, -0.9, 0.3], [0.5, 0.2, -0.1]]))
+    np.testing.assert_array_equal(rows, [[-0.1, 0.9, -0.3], [0.5, 0.2, -0.1]])
+
+
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "plain"])
+def test_many_columns_take_the_krylov_path(center):
+    rng = np.random.default_rng(0)
+    strong = sparse.csr_array(rng.normal(size=(300, 3)) * [9.0, 6.0, 4.0])
+    X = sparse.hstack([strong, sparse.random(300, 2_100, 0.01, random_state=rng)], format="csr")
+    model = tacit.PCA(3, math.inf, center=center, solver="gauss").fit(X)
+    dense = X.toarray() - (X.mean(axis=0) if center else 0.0)
+    expected = svds(dense, 3, random_state=0)[2]
+    assert principal_angles(model.components_, expected).max() < 1e-6
+    private = tacit.PCA(3, 5.0, center=center, row_norm=30.0, solver="gauss", random_state=0).fit(X)
+    np.testing.assert_allclose(private.components_ @ private.components_.T, np.eye(3), atol=1e-8)
+
+
+def test_eigenvectors_that_did_not_converge_are_refused(monkeypatch):
+    monkeypatch.setattr("tacit.solvers.pca.task.FULL_MATRIX", 5)
+    monkeypatch.setattr("tacit.solvers.pca.task._NOISY_RESIDUAL", 0.0)
+    monkeypatch.setattr("tacit.solvers.pca.task._RESIDUAL", 0.0)
+    with pytest.raises(ArithmeticError, match="did not converge"):
+        fitted("gauss", spiked(200))
