@@ -67,17 +67,8 @@ class Problem:
     @classmethod
     def of(cls, name: str, most_rows: int) -> "Problem":
         """A set, standardised; several classes become even against odd."""
-        X, y, kind = sets.load(name)
-        table, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
-        keep = np.random.default_rng(0).permutation(len(table))[:most_rows]
-        table, labels = table[keep], labels[keep]
-        deviations = table.std(axis=0)
-        standard = (table - table.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)
-        Z = np.asfortranarray(np.clip(standard, -3, 3), dtype=np.float32)
-        if kind == "regression":
-            return cls(name, Z, np.clip((labels - labels.mean()) / labels.std(), -3, 3), True)
-        numbers = np.unique(labels, return_inverse=True)[1]
-        return cls(name, Z, np.where(numbers % 2 == 1, 1.0, -1.0), False)
+        Z, targets, kind = sets.standardised(name, most_rows)
+        return cls(name, np.asfortranarray(Z), targets, kind == "regression")
 
     @classmethod
     def sparse_truth(cls, n: int, d: int, active: int) -> "Problem":

@@ -55,17 +55,9 @@ class Problem:
     @classmethod
     def all_of(cls, name: str, most_rows: int) -> "list[Problem]":
         """A set, standardised, with each loss; several classes become even against odd."""
-        X, y, kind = sets.load(name)
-        table, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
-        keep = np.random.default_rng(0).permutation(len(table))[:most_rows]
-        table, labels = table[keep], labels[keep]
-        deviations = table.std(axis=0)
-        standard = (table - table.mean(axis=0)) / np.where(deviations > 0, deviations, 1.0)
-        Z = np.clip(standard, -3, 3).astype(np.float32)
-        if kind == "regression":
-            return [cls(name, "squared", Z, np.clip((labels - labels.mean()) / labels.std(), -3, 3))]
-        numbers = np.unique(labels, return_inverse=True)[1]
-        return [cls(name, loss, Z, np.where(numbers % 2 == 1, 1.0, -1.0)) for loss in CLASS_LOSSES]
+        Z, targets, kind = sets.standardised(name, most_rows)
+        losses: tuple[LossName, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
+        return [cls(name, loss, Z, targets) for loss in losses]
 
     def objective(self, w: Floats, corner: float = 0.0) -> tuple[float, Floats]:
         """The mean loss and the penalty, and their slope."""

@@ -57,8 +57,9 @@ OPTIONS = """fit_intercept : bool, default=True
         Radius of the l1 ball that the frank-wolfe solver keeps the coefficients in, on the bounded data; it takes the
         place of the penalty. None: a rule as above.
     entry_bound : float, default=None
-        What the frank-wolfe solver clips the entries of X to, in `fit` and in `predict`. None: three private scales to
-        each side if X is dense; a tenth of `row_norm` or of a private quantile of row norms if it is sparse.
+        What the frank-wolfe solver clips the entries of X to, in `fit` and in `predict`. None: one and a half private
+        scales to each side of a private centre if X is dense; a tenth of `row_norm`, or of a private quantile of row
+        norms, if it is sparse.
     sampler : {"bucket", "two-level", "gumbel"}, default="bucket"
         How the frank-wolfe solver draws a vertex. All three have the same law; the cost of the first does not grow with
         the number of columns."""
