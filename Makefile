@@ -51,6 +51,7 @@ bench: venv
 	$(BIN)/python benchmarks/judges.py
 	$(BIN)/python benchmarks/coordinate_rule.py
 	$(BIN)/python benchmarks/dual_rule.py
+	$(BIN)/python benchmarks/text_rule.py
 	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)

@@ -153,7 +153,7 @@ def synthetic(shape: Shape, seed: int = 0) -> Split:
 def real(name: str, most_rows: int | None = None) -> tuple[csr_array, Floats]:
     """A real set, rows of norm 1."""
     if name in ("news20", "sms_spam"):
-        X, y = sets._folder_reader("hashed")(name, REAL[name])
+        X, y = sets.folder_reader("hashed")(name, REAL[name])
     else:
         X, y, _ = sets.load(name)
         X = X.multiply(1.0 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-12)))

@@ -116,9 +116,9 @@ def load(name: str) -> tuple[Any, Any, Kind]:
     elif entry.source == "scikit-learn":
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
     elif name in _TEXT:
-        X, y = _folder_reader("hashed")(name)
+        X, y = folder_reader("hashed")(name)
     else:
-        X, y = _folder_reader()(name)
+        X, y = folder_reader()(name)
     if name == "mnist":
         X, y = X[:_MNIST_ROWS], y[:_MNIST_ROWS]
     return X, y, entry.kind
@@ -174,8 +174,8 @@ def _rows_of_norm_1(X: Any) -> Any:
 
 
 @cache
-def _folder_reader(function: str = "load") -> Any:
-    """A function of the data folder: `load`, or `hashed` for text."""
+def folder_reader(function: str = "load") -> Any:
+    """A function of the data folder: `load`; for text, `hashed` or `counts`."""
     path = FOLDER / "load.py"
     if not path.exists():
         raise MissingSetError(f"no data folder with a load.py at {FOLDER}: set TACIT_DATA")
