@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FEDERATED := .venv-federated
+ENGINE ?= engine and not slow
 JOBS ?= 2
 DATA ?= ../shared/data
 
-.PHONY: help venv demo test test-all lint types layers unit bench docs clean
+.PHONY: help venv demo federated-demo test test-all test-federated lint types layers unit bench docs clean
 
 help:
 	@echo "make demo      set up, then run the main job"
 	@echo "make test      set up, lint, type-check and run the tests"
 	@echo "make test-all  the same with the long statistical tests"
+	@echo "make federated-demo   train between three real processes, on the Flower engine"
+	@echo "make test-federated   the tests of that engine (ENGINE=engine: also the long ones)"
 	@echo "make bench     measure speed, memory and scores, and rewrite benchmarks/results"
 	@echo "make docs      build the documentation site into build/site"
 	@echo "make clean     remove everything the other targets made"
@@ -39,10 +43,25 @@ layers: venv
 	$(BIN)/lint-imports
 
 unit: venv
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	$(BIN)/pytest -n $(JOBS) -m "not slow and not engine"
 
 test-all: lint types layers
-	$(BIN)/pytest -n $(JOBS) --cov --cov-report=term
+	$(BIN)/pytest -n $(JOBS) -m "not engine" --cov --cov-report=term
+
+# The engine wants older versions of packages that the development tools use, so it gets a place of its own, which reads
+# what is in $(VENV) and writes nothing there.
+$(FEDERATED)/.ready: pyproject.toml $(READY)
+	$(PYTHON) -m venv $(FEDERATED)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
+		> $$($(FEDERATED)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/development.pth
+	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[cli,federated]"
+	@touch $@
+
+federated-demo: $(FEDERATED)/.ready
+	$(FEDERATED)/bin/python examples/federated_two_hospitals/run.py
+
+test-federated: $(FEDERATED)/.ready
+	$(FEDERATED)/bin/python -m pytest -m "$(ENGINE)" tests/federated_engine
 
 bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
@@ -55,6 +74,8 @@ bench: venv
 	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)
+	$(BIN)/python benchmarks/dp_pca.py --data $(DATA)
+	$(BIN)/python benchmarks/federated.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
 	$(BIN)/python benchmarks/dense.py --data $(DATA)
 
@@ -63,6 +84,6 @@ docs: venv
 	@echo "build/site/index.html"
 
 clean:
-	rm -rf $(VENV) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(FEDERATED) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf benchmarks/.cache benchmarks/peers/.venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import datasets, estimators, metrics, preprocessing, privacy, problems
+    from tacit import datasets, estimators, federated, metrics, preprocessing, privacy, problems
     from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
-_ROOMS = ("datasets", "estimators", "metrics", "preprocessing", "privacy", "problems")
+_ROOMS = ("datasets", "estimators", "federated", "metrics", "preprocessing", "privacy", "problems")
 _HOMES = {
     "PCA": "estimators",
     "ElasticNet": "estimators",
@@ -39,6 +39,7 @@ __all__ = [
     "__version__",
     "datasets",
     "estimators",
+    "federated",
     "metrics",
     "preprocessing",
     "privacy",

@@ -45,6 +45,7 @@ def parser() -> Parser:
         ("predict", _predict, "predict with a fitted model"),
         ("calibrate", _calibrate, "from epsilon to noise and back, without data"),
         ("audit", _audit, "attack a solver on worst-case neighbours"),
+        ("federate", _federate, "train between organisations that hold different columns of the same people"),
         ("demo", _demo, "train private models on real data, and show what they cost"),
     ):
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -140,6 +141,47 @@ def _problem(command: argparse.ArgumentParser) -> None:
         "--loss", default="logistic", help="logistic, multinomial, squared, hinge, squared hinge (default: %(default)s)"
     )
     add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
+
+
+def _federate(command: argparse.ArgumentParser) -> None:
+    parts = command.add_subparsers(dest="part", required=True)
+    for name, add_to, text in (
+        ("keys", _federate_keys, "make keys and certificates"),
+        ("coordinator", _federate_coordinator, "ask the parties and write the model; sees no data"),
+        ("party", _federate_party, "answer the coordinator from a table that stays here"),
+    ):
+        part = parts.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        part.set_defaults(parser=part)
+        part.add_argument("--config", type=Path, required=True, metavar="STUDY", help="the study file (TOML)")
+        add_to(part)
+
+
+def _federate_keys(command: argparse.ArgumentParser) -> None:
+    add = command.add_mutually_exclusive_group(required=True).add_argument
+    add("--coordinator", action="store_true", help="the coordinator's certificate")
+    add("--name", metavar="PARTY", help="the key pair of a party")
+    add("--secret", action="store_true", help="the secret that the parties share")
+    add("--all", action="store_true", help="everything in one place, for a trial on one machine")
+
+
+def _federate_coordinator(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--out", type=Path, required=True, metavar="MODEL", help="where to write the model (JSON)")
+    add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/coordinator)")
+
+
+def _federate_party(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--name", required=True, metavar="PARTY", help="as the study calls it")
+    add("--data", type=Path, required=True, help="a csv, tsv (also .gz) or parquet file; numbers only")
+    add("--id", metavar="COLUMN", help="whom a row is about; without it, row i is the same person everywhere")
+    add("--secret", type=Path, metavar="FILE", help="the secret that the parties share; needed with --id")
+    add("--label", metavar="COLUMN", help="the labels, if this party holds them")
+    add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
+    add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
+    add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/parties/PARTY)")
 
 
 def _demo(command: argparse.ArgumentParser) -> None:

@@ -293,3 +293,23 @@ def test_samples_drawn_at_once_are_those_drawn_one_after_the_other():
     np.testing.assert_array_equal(rows[: starts[1]], one)
     assert len({tuple(rows[starts[t] : starts[t + 1]].tolist()) for t in range(3)}) == 3
     assert sizes.min() > 0
+
+
+def test_releases_made_before_count():
+    meter = open_meter(made={"sums": 2, "pick": 1, "count": 0})
+    assert [meter.left(name) for name in ("sums", "pick", "count")] == [1, 0, 1]
+    GAUSSIAN.release(meter, "sums", [1.0, 2.0])
+    for name, again in (("sums", GAUSSIAN), ("pick", SELECT)):
+        with pytest.raises(PlanViolationError, match="of which 0 are left"):
+            again.release(meter, name, [1.0, 2.0])
+    LAPLACE.release(meter, "count", 3.0)
+    meter.finish()
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [({"sums": 4}, PlanViolationError), ({"others": 1}, PlanViolationError), ({"sums": -1}, ValueError)],
+)
+def test_a_ledger_that_does_not_fit_the_plan_is_refused(made, error):
+    with pytest.raises(error):
+        open_meter(made=made)

@@ -5,7 +5,7 @@ random words, and raises when a release is not in the plan, is of another kind, 
 `finish` raises when one is missing. A planned release may be left out with `skip`, for a reason that is itself public.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
@@ -43,6 +43,8 @@ class Meter:
         Where the noise comes from.
     progress : callable, optional
         Called as progress(name, made, planned) after each release: how far the plan has come, which is public.
+    made : mapping of str to int, optional
+        How many releases of each name were made under this plan before, as a ledger on disk holds them.
 
     Examples
     --------
@@ -53,13 +55,24 @@ class Meter:
     ...     noisy = GaussianVector(Sensitivity.vector(1.0)).release(meter, "sum", [3.0, 4.0])
     """
 
-    def __init__(self, calibrated: CalibratedPlan, source: NoiseSource, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        calibrated: CalibratedPlan,
+        source: NoiseSource,
+        progress: Progress | None = None,
+        made: Mapping[str, int] | None = None,
+    ) -> None:
         self._calibrated = calibrated
         self._source = source
         self._progress = progress
         self._releases = {release.name: release for release in calibrated.plan.releases}
         self._left = {release.name: release.count for release in calibrated.plan.releases}
         self._sampled: dict[str, int] = {}  # samples drawn for releases that are still to be made
+        for name, count in (made or {}).items():
+            release = self._planned(name)
+            self._left[name] -= checks.count("made", count, least=0)
+            if self._left[name] < 0:
+                raise PlanViolationError(f"release {name!r} was made {count} times, of {release.count} planned")
 
     @property
     def adjacency(self) -> Adjacency:

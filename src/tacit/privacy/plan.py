@@ -5,6 +5,7 @@ it and a `Budget` into a `CalibratedPlan`, in which every release has its noise 
 open a `Meter`, and only a meter hands out noise. All of them are frozen values that never see data.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
@@ -142,8 +143,13 @@ class CalibratedPlan:
             raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(self._by_name)}")
         return self._by_name[name]
 
-    def meter(self, source: "NoiseSource", progress: "Progress | None" = None) -> "Meter":
-        """The metered source that a solver draws its noise from."""
+    def meter(
+        self,
+        source: "NoiseSource",
+        progress: "Progress | None" = None,
+        made: Mapping[str, int] | None = None,
+    ) -> "Meter":
+        """The metered source that a solver draws its noise from; `made` were released before it was opened."""
         from tacit.privacy.meter import Meter
 
-        return Meter(self, source, progress)
+        return Meter(self, source, progress, made)

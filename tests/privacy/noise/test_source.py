@@ -32,6 +32,31 @@ def shows(source, secret):
     )
 
 
+# Keys
+
+
+def test_a_key_gives_its_own_words_every_time():
+    keys = [bytes(32), bytes(31) + b"\1", hashlib.sha256(b"tacit.privacy.NoiseSource/1:seed:0").digest()]
+    words = [NoiseSource.from_key(key, seeded=False).words(3).tolist() for key in keys for _ in range(2)]
+    assert words[::2] == words[1::2]
+    assert len({tuple(found) for found in [*words, NoiseSource(0).words(3).tolist()]}) == 4
+
+
+def test_a_source_from_a_key_is_like_any_other():
+    assert [NoiseSource.from_key(bytes(32), seeded=seeded).seeded for seeded in (True, False)] == [True, False]
+    source = NoiseSource.from_key(b"k" * 32, seeded=False)
+    source.words(1)
+    assert not shows(source, b"k" * 32)
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        copy.copy(source)
+
+
+@pytest.mark.parametrize("key", [b"short", bytes(33), "k" * 32, None])
+def test_what_is_not_a_key_is_refused(key):
+    with pytest.raises(ValueError, match="32 bytes"):
+        NoiseSource.from_key(key, seeded=False)
+
+
 # Seeds
 
 

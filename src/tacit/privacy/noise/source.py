@@ -7,6 +7,7 @@ What holds, and must never change:
 - No two sources share words: not across threads (a source belongs to the thread that first draws from it), not
   across a fork (the child draws a new key), not by pickling or copying (both are refused).
 - A seeded source repeats its words for the same seed. Whoever knows the seed can subtract the noise.
+- A source made from a key repeats its words for the same key; that no key serves two releases is its maker's duty.
 
 Not covered: memory disclosure of the current block, cloned virtual machines, timing.
 """
@@ -76,12 +77,23 @@ class NoiseSource:
     def for_fit(cls, random_state: int | None, *, stacklevel: int = 3) -> "NoiseSource":
         """The source of a fit, as `random_state` asks for; a seeded one warns."""
         if random_state is not None:
-            warnings.warn(
-                "random_state is set: whoever knows it can subtract the noise;"
-                " leave it None for data about real people",
-                stacklevel=stacklevel,
-            )
+            warn_of_seed(stacklevel=stacklevel)
         return cls(random_state)
+
+    @classmethod
+    def from_key(cls, key: bytes, *, seeded: bool) -> "NoiseSource":
+        """A source that gives the same words for the same 256-bit key, so that a release can be made again as it was.
+
+        Two different releases under one key would share their noise, and their difference would tell the data. Whoever
+        calls this must hold on disk, before the first word is drawn, which one release (or round of releases) the key
+        belongs to, must never use it for another, and must keep the key as secret as the data. `seeded` says whether
+        the key follows from a number that others may know.
+        """
+        if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+            raise ValueError(f"a key is {KEY_BYTES} bytes")
+        source = object.__new__(cls)
+        source._start(hashlib.sha256(_LABEL + b"key:" + key).digest(), seeded=seeded)
+        return source
 
     def _start(self, key: bytes, *, seeded: bool) -> None:
         self._key = key
@@ -172,6 +184,14 @@ class NoiseSource:
         raise TypeError("a NoiseSource cannot be pickled or copied: two holders of one key would draw the same noise")
 
     __copy__ = __deepcopy__ = __getstate__ = __reduce__ = __reduce_ex__
+
+
+def warn_of_seed(*, stacklevel: int = 2) -> None:
+    """Say once that noise made from a number is noise that those who know the number can subtract."""
+    warnings.warn(
+        "random_state is set: whoever knows it can subtract the noise; leave it None for data about real people",
+        stacklevel=stacklevel + 1,
+    )
 
 
 def whole_seed(seed: object) -> int:

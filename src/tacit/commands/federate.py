@@ -1,0 +1,168 @@
+"""`tacit federate`: a study between organisations, each running its own command."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from tacit.commands import tables
+from tacit.commands.schema import Column, named, number, quoted, split
+from tacit.federated import Coordinator, Node, Party, Study, save_model
+from tacit.federated.transports.flower import keys
+from tacit.federated.transports.flower.engine import require_engine
+from tacit.federated.transports.flower.network import Network
+
+_ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it holds
+
+
+def run(arguments: Namespace) -> int:
+    """Play the part that was asked for."""
+    try:
+        return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
+    except KeyboardInterrupt:
+        _say("stopped; the same command goes on from here")
+        return 130
+
+
+def _keys(arguments: Namespace) -> int:
+    """Make the files that the network needs, for one of those who take part."""
+    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
+    everything = arguments.all
+    if arguments.coordinator or everything:
+        keys.make_certificate(network.host, network.authority, network.certificate, network.certificate_key)
+        print(f"{network.authority} is for all parties; {network.certificate_key} never leaves the coordinator.")
+    for name in study.names if everything else filter(None, [arguments.name]):
+        study.member(name)
+        keys.make_party_key(network.private_key(name), network.public_key(name))
+        print(f"{network.public_key(name)} is for the coordinator; {network.private_key(name)} never leaves {name}.")
+    if arguments.secret or everything:
+        keys.make_secret(network.secret)
+        print(f"{network.secret} is for all parties, and never for the coordinator.")
+    return 0
+
+
+def _coordinator(arguments: Namespace) -> int:
+    """Wait for the parties, ask them, and write the model."""
+    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
+    require_engine()
+    public_keys = _public_keys(study, network)
+    _check_certificate(network)
+    if not arguments.out.resolve().parent.is_dir() or arguments.out.is_dir():
+        raise ValueError(f"{arguments.out} cannot be written: it is a folder, or its folder is not there")
+    _warn_of_seed(study)
+    from tacit.federated.transports.flower.link import listening
+
+    state = _state(arguments, "coordinator")
+    coordinator = Coordinator(study, state / "journal.sqlite", lambda number, step: _say(f"round {number}: {step}"))
+    try:
+        with listening(network, public_keys, state / "engine", _say) as transport:
+            _say(f"listening on {network.listen}; study {study.digest[:12]}")
+            outcome = coordinator.run(transport)
+            save_model(outcome, study, arguments.out)
+            transport.farewell()
+    finally:
+        coordinator.close()
+    print(f"Wrote {arguments.out}.")
+    print(
+        f"{outcome.guarantee}; {outcome.n_rounds} rounds, {sum(outcome.uplink_bytes.values()):,} bytes from the parties"
+    )
+    return 0
+
+
+def _party(arguments: Namespace) -> int:
+    """Answer the coordinator from a table that stays here."""
+    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
+    member = study.member(arguments.name)
+    require_engine()
+    private_key = network.private_key(member.name) if arguments.key is None else arguments.key
+    keys.read_private_key(private_key)
+    if (arguments.id is None) != (arguments.secret is None):
+        raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if member.labels != (arguments.label is not None):
+        raise ValueError(
+            f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
+            f" {'name their column with --label' if member.labels else 'leave out --label, and --drop the column'}"
+        )
+    _warn_of_seed(study)
+    state = _state(arguments, "parties", member.name)
+    node = Node(study, read_party(arguments, study), state / "journal.sqlite")
+    from tacit.federated.transports.flower.node import serve
+
+    try:
+        serve(node.answer, network, private_key, state / "engine", _say)
+        spent = node.ledger()
+    finally:
+        node.close()
+    print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")
+    return 0
+
+
+def read_party(arguments: Namespace, study: Study) -> Party:
+    """A party's table: numbers, and of the other columns the id and the label."""
+    left_out = split(arguments.drop or "")
+    fill = {name: _constant(name, word) for name, word in (named("--fill", text) for text in arguments.fill)}
+    present = tables.header(arguments.data, arguments.separator)
+    special = [name for name in (arguments.id, arguments.label) if name is not None]
+    features = [name for name in present if name not in {*special, *left_out}]
+    unknown = sorted({*special, *left_out} - set(present) | set(fill) - set(features))
+    if unknown:
+        raise ValueError(f"{arguments.data} has no such column to learn from, match by or leave out: {quoted(unknown)}")
+    if not features:
+        raise ValueError("no column is left to learn from")
+    classes = study.classes if study.classes and isinstance(study.classes[0], str) else None
+    columns = [Column(name, None, fill.get(name)) for name in features]
+    columns += [Column(name, _ANY_TEXT) for name in special if name == arguments.id]
+    columns += [Column(name, classes) for name in special if name == arguments.label]
+    frame = tables.read_features(arguments.data, columns, arguments.separator)
+    _say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
+    return Party(
+        frame[features].fillna(fill).to_numpy(),
+        None if arguments.label is None else frame[arguments.label].to_numpy(),
+        name=arguments.name,
+        ids=None if arguments.id is None else frame[arguments.id],
+        secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
+    )
+
+
+def _constant(name: str, word: str) -> float:
+    value = number(word)
+    if value is None:
+        raise ValueError(f"--fill {name}={word}: the column holds numbers, and this is not a finite number")
+    return value
+
+
+def _public_keys(study: Study, network: Network) -> dict[bytes, str]:
+    """The parties by their keys, which must all be there and be different."""
+    missing = [str(network.public_key(name)) for name in study.names if not network.public_key(name).exists()]
+    if missing:
+        raise ValueError(f"public keys of parties are missing: {', '.join(missing)}; `tacit federate keys` makes them")
+    found = {keys.read_public_key(network.public_key(name)): name for name in study.names}
+    if len(found) < len(study.names):
+        raise ValueError("two parties have the same public key; each makes its own")
+    return found
+
+
+def _check_certificate(network: Network) -> None:
+    """The parties check the host they were told, and this process the address it reaches the engine at."""
+    for path in (network.authority, network.certificate, network.certificate_key):
+        if not path.exists():
+            raise ValueError(f"{path} is missing; `tacit federate keys --coordinator` makes it")
+    lacking = sorted({network.host, network.own_host} - keys.certificate_hosts(network.certificate))
+    if lacking:
+        raise ValueError(f"{network.certificate} is not for {', '.join(lacking)}; it must name that in subjectAltName")
+
+
+def _state(arguments: Namespace, *parts: str) -> Path:
+    """The folder of what survives a crash."""
+    folder = arguments.config.parent.joinpath("state", *parts) if arguments.state is None else arguments.state
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _warn_of_seed(study: Study) -> None:
+    if study.random_state is not None:
+        _say("the study fixes random_state: whoever knows the number can subtract the noise")
+
+
+def _say(text: str) -> None:
+    """A line of progress."""
+    print(f"tacit: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,39 @@
+"""Learning between organisations that hold different columns of the same people.
+
+    study            what was agreed, and its digest
+    party            a party's data, and the node that answers for it
+    coordinator      asks, and solves
+    protocols        what is asked and answered: marginals, feature-sharing
+    messages         bytes on the wire
+    journal          what survives a crash
+    alignment        rows matched by keyed hashes of ids
+    transports       in one process, or between organisations
+    estimators       the scikit-learn face of a study in one process
+    models           a model as a file
+    blocks           block-coordinate Frank-Wolfe under any sampling, not private
+    sketches         public random matrices that compress columns
+
+Everything that crosses the network is a planned release; one guarantee covers it all.
+"""
+
+from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
+from tacit.federated.models import load_model, save_model
+from tacit.federated.party import Node, Party
+from tacit.federated.protocols.base import RefusedError
+from tacit.federated.study import Member, Study
+
+__all__ = [
+    "Coordinator",
+    "FederatedLasso",
+    "FederatedLinearSVC",
+    "FederatedLogisticRegression",
+    "Member",
+    "Node",
+    "Outcome",
+    "Party",
+    "RefusedError",
+    "Study",
+    "load_model",
+    "save_model",
+]

@@ -1,0 +1,356 @@
+"""Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III): the core that is not private.
+
+Minimise a smooth convex f over a product of compact sets, one for each block of coordinates. In each iteration a random
+set of blocks is drawn, and each of them moves towards the point of its set that minimises the linear part of f:
+
+    x_i <- x_i + step_t (s_i - x_i),     step_t = 2 / (p_min t + 2),
+
+where p_min is the smallest probability with which a block is drawn. Whatever the sampling is, if draws are independent,
+
+    E f(x_t) - min f <= 2 (h_0 + (1 + rho) C / p_min) / (p_min t + 2),
+
+with h_0 the first gap, C the expected curvature and rho = 0 for exact gradients and oracles: in expectation a step
+gains at least step_t p_min (f(x_t) - min f) and loses at most step_t^2 C (1 + rho) / 2.
+
+For f(x) = |A x - y|^2 / 2 the expected curvature is the largest mean of |sum over drawn blocks of A_i (s_i - x_i)|^2.
+Two points of a block differ by a vector in the hull of +-w_j e_j, with w_j the width of the set along coordinate j, so
+products of the columns w_j A_j bound it: `curvature_bound`, Propositions 3 and 4.
+
+An l1 ball is not a product of balls. K blocks with a ball of radius r each allow an l1 norm of K r.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.privacy import NoiseSource, checks
+from tacit.problems import L1Ball
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Gradient = Callable[[Floats, Integers], Floats]  # (x, coordinates) -> the partial gradient there, perhaps inexact
+Oracle = Callable[[Floats, Integers], Floats]  # (partial gradient, blocks) -> points of these blocks' sets
+
+_CHUNK = 1 << 9
+
+
+class Sampling(ABC):
+    """How a random set of blocks is drawn, independently in every iteration."""
+
+    def __init__(self, marginals: ArrayLike) -> None:
+        p = np.array(marginals, dtype=np.float64)
+        if p.ndim != 1 or not len(p) or not np.all((p > 0.0) & (p <= 1.0 + 1e-12)):
+            raise ValueError("a sampling draws each of its blocks with a probability above 0 and at most 1")
+        self.marginals: Floats = np.minimum(p, 1.0)
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are to draw from."""
+        return len(self.marginals)
+
+    @property
+    def least_marginal(self) -> float:
+        """p_min, the probability with which the rarest block is drawn."""
+        return float(self.marginals.min())
+
+    @abstractmethod
+    def draw(self, source: NoiseSource) -> Integers:
+        """A set of blocks, in increasing order."""
+
+
+class TauNice(Sampling):
+    """`tau` of the blocks, all sets of that size being equally likely."""
+
+    def __init__(self, n_blocks: int, tau: int) -> None:
+        n_blocks, self.tau = checks.count("n_blocks", n_blocks), checks.count("tau", tau)
+        if self.tau > n_blocks:
+            raise ValueError(f"tau must be at most the number of blocks, {n_blocks}, got {self.tau}")
+        super().__init__(np.full(n_blocks, self.tau / n_blocks))
+
+    def draw(self, source: NoiseSource) -> Integers:
+        return _some(source, self.n_blocks, self.tau)
+
+
+def elementary(n_blocks: int) -> TauNice:
+    """All blocks in every iteration: plain Frank-Wolfe."""
+    return TauNice(n_blocks, n_blocks)
+
+
+def uniform_serial(n_blocks: int) -> TauNice:
+    """One block, all being equally likely."""
+    return TauNice(n_blocks, 1)
+
+
+class Distributed(Sampling):
+    """(K, tau)-distributed: each of K workers draws `tau` of its own blocks.
+
+    A block of a worker that holds k of them is drawn with probability tau / k; with K equal parts of d blocks that is
+    K tau / d.
+    """
+
+    def __init__(self, parts: Sequence[ArrayLike], tau: int) -> None:
+        self.tau = checks.count("tau", tau)
+        self.parts: list[Integers] = [np.array(part, dtype=np.int64) for part in parts]
+        every = np.sort(np.concatenate(self.parts)) if self.parts else np.empty(0, dtype=np.int64)
+        if not np.array_equal(every, np.arange(len(every))):
+            raise ValueError("parts must hold every block from 0 on exactly once")
+        if min(map(len, self.parts), default=0) < self.tau:
+            raise ValueError(f"every part must hold at least tau = {self.tau} blocks")
+        marginals = np.empty(len(every))
+        for part in self.parts:
+            marginals[part] = self.tau / len(part)
+        super().__init__(marginals)
+
+    def draw(self, source: NoiseSource) -> Integers:
+        return np.sort(np.concatenate([part[_some(source, len(part), self.tau)] for part in self.parts]))
+
+
+class Subsets(Sampling):
+    """One of a few given sets of blocks, each with its own probability."""
+
+    def __init__(self, n_blocks: int, subsets: Sequence[ArrayLike], probabilities: ArrayLike) -> None:
+        self.subsets: list[Integers] = [np.unique(np.array(subset, dtype=np.int64)) for subset in subsets]
+        self.probabilities: Floats = np.array(probabilities, dtype=np.float64)
+        n_blocks = checks.count("n_blocks", n_blocks)
+        if self.probabilities.shape != (len(self.subsets),) or not np.all(self.probabilities > 0.0):
+            raise ValueError("each subset needs a probability above 0")
+        if abs(self.probabilities.sum() - 1.0) > 1e-9:
+            raise ValueError(f"probabilities must add up to 1, got {self.probabilities.sum()!r}")
+        if any(len(subset) and not 0 <= subset[0] <= subset[-1] < n_blocks for subset in self.subsets):
+            raise ValueError(f"subsets must hold blocks from 0 to {n_blocks - 1}")
+        marginals = np.zeros(n_blocks)
+        for subset, probability in zip(self.subsets, self.probabilities, strict=True):
+            marginals[subset] += probability
+        super().__init__(marginals)
+
+    def draw(self, source: NoiseSource) -> Integers:
+        at = np.searchsorted(np.cumsum(self.probabilities), source.word() / 2.0**64, side="right")
+        return self.subsets[min(int(at), len(self.subsets) - 1)]
+
+
+class Custom(Sampling):
+    """Any other sampling: a function that draws, and the probability with which it draws each block.
+
+    The probabilities decide the step and are taken as they are given; `counted_marginals` shows whether they are true.
+    """
+
+    def __init__(self, draw: Callable[[NoiseSource], ArrayLike], marginals: ArrayLike) -> None:
+        super().__init__(marginals)
+        self._draw = draw
+
+    def draw(self, source: NoiseSource) -> Integers:
+        return np.unique(np.asarray(self._draw(source), dtype=np.int64))
+
+
+def counted_marginals(sampling: Sampling, draws: int, source: NoiseSource) -> Floats:
+    """How often each block was in one of `draws` sets, relatively."""
+    counts = np.zeros(sampling.n_blocks)
+    for _ in range(checks.count("draws", draws)):
+        counts[sampling.draw(source)] += 1.0
+    return counts / draws
+
+
+def _some(source: NoiseSource, size: int, count: int) -> Integers:
+    """`count` of the numbers below `size`, all sets being equally likely; ties of 64-bit words apart."""
+    words = source.words(size)
+    return np.sort(np.argpartition(words, count - 1)[:count]).astype(np.int64)
+
+
+class Domain(ABC):
+    """A product of compact convex sets, one for each block of coordinates.
+
+    `block_of` is the block of each coordinate; `widths` bounds how far apart two points of its set can be: their
+    difference lies in the hull of +-widths[j] e_j over the coordinates of the block.
+    """
+
+    block_of: Integers
+    widths: Floats
+
+    @cached_property
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+        return int(self.block_of.max()) + 1
+
+    @abstractmethod
+    def start(self) -> Floats:
+        """A point inside."""
+
+    @abstractmethod
+    def coordinates(self, blocks: Integers) -> Integers:
+        """The coordinates of these blocks, block after block."""
+
+    @abstractmethod
+    def oracle(self, gradient: Floats, blocks: Integers) -> Floats:
+        """The points of these blocks' sets that minimise the linear function with this partial gradient."""
+
+
+class Intervals(Domain):
+    """Each coordinate is a block and lies in an interval."""
+
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
+        self.low, self.high = (np.array(values, dtype=np.float64) for values in np.broadcast_arrays(low, high))
+        if self.low.ndim != 1 or not np.all(np.isfinite(self.high - self.low)) or not np.all(self.low <= self.high):
+            raise ValueError("intervals need finite ends, the lower one first")
+        self.block_of = np.arange(len(self.low))
+        self.widths = self.high - self.low
+
+    def start(self) -> Floats:
+        return np.clip(np.zeros(len(self.low)), self.low, self.high)
+
+    def coordinates(self, blocks: Integers) -> Integers:
+        return blocks
+
+    def oracle(self, gradient: Floats, blocks: Integers) -> Floats:
+        return np.where(gradient > 0.0, self.low[blocks], self.high[blocks])
+
+
+class Balls(Domain):
+    """Each block is a group of coordinates with an l1 ball of its own."""
+
+    def __init__(self, groups: Sequence[ArrayLike], radii: ArrayLike) -> None:
+        self.groups: list[Integers] = [np.array(group, dtype=np.int64) for group in groups]
+        every = np.sort(np.concatenate(self.groups)) if self.groups else np.empty(0, dtype=np.int64)
+        if not len(every) or not np.array_equal(every, np.arange(len(every))):
+            raise ValueError("groups must hold every coordinate from 0 on exactly once")
+        self.balls = [L1Ball(float(radius)) for radius in np.broadcast_to(radii, len(self.groups))]
+        self.block_of = np.empty(len(every), dtype=np.int64)
+        self.widths = np.empty(len(every))
+        for block, (group, ball) in enumerate(zip(self.groups, self.balls, strict=True)):
+            self.block_of[group] = block
+            self.widths[group] = 2.0 * ball.radius
+
+    def start(self) -> Floats:
+        return np.zeros(len(self.block_of))
+
+    def coordinates(self, blocks: Integers) -> Integers:
+        return np.concatenate([np.empty(0, dtype=np.int64), *(self.groups[block] for block in blocks)])
+
+    def oracle(self, gradient: Floats, blocks: Integers) -> Floats:
+        ends = np.cumsum([len(self.groups[block]) for block in blocks])
+        parts = np.split(gradient, ends[:-1]) if len(blocks) else []
+        best = [self.balls[block].linear_oracle(part).dense() for block, part in zip(blocks, parts, strict=True)]
+        return np.concatenate([np.empty(0), *best])
+
+
+def universal_step(least_marginal: float, t: int) -> float:
+    """2 / (p_min t + 2), for iterations t = 0, 1, ..."""
+    return 2.0 / (least_marginal * t + 2.0)
+
+
+def block_frank_wolfe(
+    gradient: Gradient,
+    domain: Domain,
+    sampling: Sampling,
+    n_iter: int,
+    source: NoiseSource,
+    *,
+    start: ArrayLike | None = None,
+    oracle: Oracle | None = None,
+    watch: Callable[[int, Floats], None] | None = None,
+) -> Floats:
+    """Run block-coordinate Frank-Wolfe and return the last point.
+
+    Parameters
+    ----------
+    gradient : callable
+        `gradient(x, coordinates)` gives the partial gradient at x, exact or not. It must not write to x.
+    domain : Domain
+        The product of sets.
+    sampling : Sampling
+        Of its blocks.
+    n_iter : int
+        How many sets of blocks are drawn.
+    source : NoiseSource
+        Where the sets of blocks are drawn from.
+    start : array-like, optional
+        A point of the domain; by default the one nearest to zero.
+    oracle : callable, optional
+        `oracle(partial_gradient, blocks)` in place of the exact one, which is `domain.oracle`.
+    watch : callable, optional
+        Called as `watch(t, x)` with the point before iteration t, and at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.federated.blocks import Balls, Distributed, block_frank_wolfe
+    >>> from tacit.privacy import NoiseSource
+    >>> target = np.array([0.5, -0.25, 0.0, 1.0])
+    >>> domain = Balls([[0, 1], [2, 3]], radii=[1.0, 1.0])
+    >>> x = block_frank_wolfe(lambda x, at: (x - target)[at], domain, Distributed([[0], [1]], 1), 400, NoiseSource(0))
+    >>> bool(np.abs(x - target).max() < 0.01)
+    True
+    """
+    if sampling.n_blocks != domain.n_blocks:
+        raise ValueError(f"the domain has {domain.n_blocks} blocks and the sampling draws from {sampling.n_blocks}")
+    x = domain.start() if start is None else np.array(start, dtype=np.float64)
+    if x.shape != domain.block_of.shape:
+        raise ValueError(f"start must have one entry for each of {len(domain.block_of)} coordinates, got {x.shape}")
+    best = domain.oracle if oracle is None else oracle
+    for t in range(checks.count("n_iter", n_iter)):
+        if watch is not None:
+            watch(t, x)
+        blocks = sampling.draw(source)
+        at = domain.coordinates(blocks)
+        x[at] += universal_step(sampling.least_marginal, t) * (best(gradient(x, at), blocks) - x[at])
+    if watch is not None:
+        watch(n_iter, x)
+    return x
+
+
+def curvature_bound(columns: Any, domain: Domain, sampling: Sampling) -> float:
+    """An upper bound on the expected curvature of |A x - y|^2 / 2, for dense or sparse columns A.
+
+    With mu_1 the largest |w_j A_j|^2 and mu_2 the largest product of two such columns in different blocks:
+    E|T| mu_1 + E|T|(|T| - 1) mu_2 for a drawn set T, which for tau-nice sampling is Proposition 3. For
+    (K, tau)-distributed sampling, Proposition 4: K tau mu_1 + K tau (tau - 1) mu_2 + K (K - 1) tau^2 mu_3, where mu_2
+    is taken over blocks of one worker and mu_3 over blocks of different workers.
+    """
+    if isinstance(sampling, Distributed):
+        owner = np.empty(sampling.n_blocks, dtype=np.int64)
+        for worker, part in enumerate(sampling.parts):
+            owner[part] = worker
+        K, tau = len(sampling.parts), sampling.tau
+        one, within, across = _largest_products(columns, domain, owner)
+        return K * tau * (one + (tau - 1) * within + (K - 1) * tau * across)
+    one, both, _ = _largest_products(columns, domain, np.zeros(domain.n_blocks, dtype=np.int64))
+    if isinstance(sampling, TauNice):
+        return sampling.tau * (one + (sampling.tau - 1) * both)
+    if isinstance(sampling, Subsets):
+        sizes = np.array([len(subset) for subset in sampling.subsets], dtype=np.float64)
+        return float(sampling.probabilities @ (sizes * (one + np.maximum(sizes - 1.0, 0.0) * both)))
+    raise TypeError(f"no bound is known for a sampling of type {type(sampling).__name__}: use sampled_curvature")
+
+
+def sampled_curvature(
+    columns: Any, domain: Domain, sampling: Sampling, x: Floats, s: Floats, draws: int, source: NoiseSource
+) -> float:
+    """The mean over drawn sets T of |A_T (s - x)_T|^2: what the expected curvature is at these two points."""
+    move = np.asarray(s, dtype=np.float64) - np.asarray(x, dtype=np.float64)
+    total = 0.0
+    for _ in range(checks.count("draws", draws)):
+        kept = np.zeros_like(move)
+        at = domain.coordinates(sampling.draw(source))
+        kept[at] = move[at]
+        total += float(np.square(columns @ kept).sum())
+    return total / draws
+
+
+def _largest_products(columns: Any, domain: Domain, owner: Integers) -> tuple[float, float, float]:
+    """The largest products of columns w_j A_j: with itself, across blocks of one owner, across owners."""
+    scaled = columns * domain.widths if isinstance(columns, np.ndarray) else columns.multiply(domain.widths).tocsc()
+    block, worker = domain.block_of, owner[domain.block_of]
+    largest = [0.0, 0.0, 0.0]
+    for start in range(0, scaled.shape[1], _CHUNK):
+        part = slice(start, start + _CHUNK)
+        product = scaled[:, part].T @ scaled
+        sizes = np.abs(product if isinstance(product, np.ndarray) else product.toarray())
+        here, same = np.arange(len(sizes)), worker[part, None] == worker
+        largest[0] = max(largest[0], float(sizes[here, here + start].max()))
+        sizes[block[part, None] == block] = 0.0
+        largest[1] = max(largest[1], float(sizes[same].max(initial=0.0)))
+        largest[2] = max(largest[2], float(sizes[~same].max(initial=0.0)))
+    return largest[0], largest[1], largest[2]

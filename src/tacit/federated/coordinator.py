@@ -1,0 +1,168 @@
+"""The coordinator: asks, stores what it is told, and solves. It never sees data, and nobody has to trust it.
+
+Requests are stored before they are sent and replies before anything is made of them, so that a coordinator that died
+goes on with the same bytes. It is brought to where it was by replaying the stored replies.
+"""
+
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit import __version__
+from tacit.federated import messages
+from tacit.federated.journal import CoordinatorJournal
+from tacit.federated.messages import Refusal, Reply, Request
+from tacit.federated.party import HELLO
+from tacit.federated.protocols import part_of, protocol_for
+from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution
+from tacit.federated.study import Study
+from tacit.federated.transports import Transport
+from tacit.privacy import CalibratedPlan, Guarantee
+
+Progress = Callable[[int, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a study ends with: the solution, what it cost, and how much was sent."""
+
+    solution: Solution
+    plan: CalibratedPlan
+    guarantee: Guarantee
+    n_rounds: int  # exchanges with the parties, the first greeting included
+    uplink_bytes: dict[str, int]  # by party: the length of all its replies
+
+
+class Coordinator:
+    """Runs a study.
+
+    Parameters
+    ----------
+    study : Study
+        What was agreed.
+    path : path, optional
+        Where its journal is kept; None keeps it in memory.
+    progress : callable, optional
+        Called as progress(round, step) before each exchange.
+    """
+
+    def __init__(self, study: Study, path: Path | str | None = None, progress: Progress | None = None) -> None:
+        self.study = study
+        self._protocol = protocol_for(study)
+        self.plan = self._protocol.plan().calibrate(study.budget)
+        self._planned = {
+            name: {release.name for release in part_of(self.plan, name).plan.releases} for name in study.names
+        }
+        self._journal = CoordinatorJournal(path)
+        self._progress = progress
+
+    def run(self, transport: Transport) -> Outcome:
+        """Ask until the study is done. After an error it may be called again, and goes on where it was."""
+        uplink = dict.fromkeys(self.study.names, 0)
+        turns = dict.fromkeys(self.study.names, 0)
+        self._exchange(transport, 0, turns, {name: Question(HELLO) for name in self.study.names}, uplink)
+        rounds = self._protocol.coordinate()
+        exchange = 1
+        try:
+            questions = next(rounds)
+            while True:
+                answers = self._exchange(transport, exchange, turns, questions, uplink)
+                exchange += 1
+                questions = rounds.send(answers)
+        except StopIteration as end:
+            return Outcome(end.value, self.plan, self._guarantee(), exchange, uplink)
+
+    def close(self) -> None:
+        """Let go of the journal; a new coordinator goes on from there."""
+        self._journal.close()
+
+    def _exchange(
+        self,
+        transport: Transport,
+        exchange: int,
+        turns: dict[str, int],
+        questions: Mapping[str, Question],
+        uplink: dict[str, int],
+    ) -> dict[str, Arrays]:
+        """One exchange, from the journal if it was made before; each party counts its own rounds."""
+        digest = self.study.digest
+        requests = self._journal.asked(digest, exchange)
+        if not requests:
+            requests = {
+                name: messages.write(Request(digest, name, turns[name], question.step, question.arrays))
+                for name, question in questions.items()
+            }
+            self._journal.ask(digest, exchange, requests)
+        replies = self._journal.told(digest, exchange)
+        if not replies:
+            if self._progress is not None:
+                self._progress(exchange, next(iter(questions.values())).step)
+            replies = transport.exchange(requests)
+            answers = self._read(requests, turns, replies)
+            if exchange == 0:
+                self._check_greetings(answers)  # those that do not fit are not stored: parties may mend them
+            self._journal.tell(digest, exchange, {name: replies[name] for name in requests})
+        else:
+            answers = self._read(requests, turns, replies)
+        for name in requests:
+            uplink[name] += len(replies[name])
+            turns[name] += 1
+        return answers
+
+    def _read(
+        self, requests: Mapping[str, bytes], turns: Mapping[str, int], replies: Mapping[str, bytes]
+    ) -> dict[str, Arrays]:
+        """The releases of all parties that were asked, or an error that names who did not give them, and why."""
+        absent = [name for name in requests if name not in replies]
+        if absent:
+            raise RefusedError(f"no answer from: {', '.join(absent)}")
+        told = {name: messages.read(replies[name]) for name in requests}
+        refused = [f"{name}: {reply.reason}" for name, reply in told.items() if isinstance(reply, Refusal)]
+        if refused:
+            raise RefusedError("refused by " + "; ".join(refused))
+        answers: dict[str, Arrays] = {}
+        for name, reply in told.items():
+            if (
+                not isinstance(reply, Reply)
+                or (reply.study, reply.party, reply.round) != (self.study.digest, name, turns[name])
+                or reply.request != messages.digest(requests[name])
+            ):
+                raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
+            if reply.version != __version__:
+                raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+            if reply.round > 0 and not set(reply.arrays) <= self._planned[name]:
+                raise RefusedError(f"the reply of {name!r} holds what is not in the plan")
+            answers[name] = reply.arrays
+        return answers
+
+    def _check_greetings(self, greetings: Mapping[str, Arrays]) -> None:
+        """All parties hold the same people, or none says which."""
+        tags = {}
+        for name, facts in greetings.items():
+            expected = [self.study.n_rows, self.study.member(name).n_features]
+            if set(facts) != {"shape", "tag"} or facts["shape"].tolist() != expected:
+                raise RefusedError(f"the data of {name!r} has not the shape that the study agreed on")
+            tags[name] = facts["tag"].tobytes()
+        without = [name for name, tag in tags.items() if not tag]
+        if without and len(without) < len(tags):
+            raise RefusedError(f"all parties must give ids, or none; without ids: {', '.join(without)}")
+        first = next(iter(tags.values()))
+        if not all(hmac.compare_digest(first, tag) for tag in tags.values()):
+            groups: dict[bytes, list[str]] = {}
+            for name, tag in tags.items():
+                groups.setdefault(tag, []).append(name)
+            told = " / ".join(", ".join(names) for names in groups.values())
+            raise RefusedError(f"the parties' ids do not match, or their secrets differ: {told}. Nothing was released")
+
+    def _guarantee(self) -> Guarantee:
+        budget = self.study.budget
+        return Guarantee(
+            budget.epsilon,
+            budget.delta,
+            budget.adjacency,
+            f"federated {self._protocol.name}",
+            self.plan.event,
+            self.study.n_rows,
+            self.study.random_state is not None,
+        )

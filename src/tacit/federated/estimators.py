@@ -1,0 +1,465 @@
+"""The scikit-learn face of a study: all parties in one process, the same bytes as between organisations."""
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
+from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.party import Node, Party, is_sparse, table
+from tacit.federated.study import Loss, Member, Study
+from tacit.federated.transports.in_process import InProcess
+from tacit.privacy.noise.source import warn_of_seed
+
+Floats = NDArray[np.float64]
+
+_RADIUS = """l1_radius : float
+        The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
+        depends on the data, and no public rule finds one.
+    labels : {"shared", "sketched"}, default="shared"
+        "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
+        others); they are protected against the coordinator and the world, not against the parties. "sketched": one
+        party holds them, and the others see a noisy sketch."""
+
+_OPTIONS = f"""entry_bound : float, default=None
+        A public bound that entries are clipped to, in `fit` and in `predict`. None: found privately by each party.
+    fit_intercept : bool, default=True
+        Whether there is an intercept; it is not in the l1 ball.
+    n_selected : int, default=None
+        "marginals": how many columns each party selects. None: a rule in public numbers.
+    cross : {{"auto", "sketched", "zero"}}, default="auto"
+        "marginals": where second moments between columns of different parties come from.
+    n_iter, n_shared : int, default=None
+        "feature-sharing": rounds, and distinct columns a party may share. None: a rule as above.
+    geometry : {{"product", "serial", "best"}}, default="best"
+        "feature-sharing": how the l1 ball is divided between the parties.
+    sketch : {{"sparse-sign", "gaussian"}}, default="sparse-sign"
+        The kind of the public sketch.
+    sketch_size : int, default=None
+        Its number of rows. None: a rule as above.
+    sketch_seed : int, default=0
+        The public number it is drawn from.
+    directory : path, default=None
+        Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
+        one that was done is given back without releasing anything. None: in memory.
+    {RANDOM}"""
+
+_ATTRIBUTES = """coefs_ : dict of ndarray
+        The coefficients of each party's columns, by its name.
+    n_features_in_ : int
+        The columns of all parties together.
+    features_ : dict of ndarray
+        The columns of each party that are in the model.
+    entry_bounds_, row_norms_ : dict of float
+        What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in `fit`
+        and in `predict`; infinity where there is no such clip.
+    plan_ : CalibratedPlan
+        Every release of every party, with its noise.
+    guarantee_ : Guarantee
+        What everything that crossed between parties and coordinator gave away.
+    n_rounds_ : int
+        Exchanges between the coordinator and the parties, the first greeting included.
+    uplink_bytes_ : dict of int
+        How much each party sent.
+
+    Privacy
+    -------
+    Unit: one row, at all parties together. Neighbours: `adjacency`. Mechanisms: Gaussian noise and private selection at
+    each party, composed over all parties and rounds. Released: what the plan lists, and all that the coordinator sees
+    is that. Assumed: the number of rows and of each party's columns are public, and so is what the study fixes."""
+
+
+class _FederatedModel(BaseEstimator):
+    """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
+
+    _loss: ClassVar[Loss]
+
+    def _run(self, parties: Sequence[Party], classes: tuple[Any, Any] | None = None) -> Outcome:
+        """Agree, and run."""
+        study = self._study(parties, classes)
+        if study.random_state is not None:
+            warn_of_seed(stacklevel=3)
+        folder = None if self.directory is None else Path(self.directory)
+        nodes = [
+            Node(study, party, folder and folder / "parties" / f"{name}.sqlite")
+            for party, name in zip(parties, study.names, strict=True)
+        ]
+        coordinator = Coordinator(study, folder and folder / "coordinator.sqlite", _told if self.verbose else None)
+        try:
+            return coordinator.run(InProcess(nodes))
+        finally:
+            coordinator.close()
+            for node in nodes:
+                node.close()
+
+    def _take(self, outcome: Outcome) -> Self:
+        """Keep what a study ended with."""
+        solution = outcome.solution
+        self.coefs_ = {name: np.asarray(coef, dtype=np.float64) for name, coef in solution.coefs.items()}
+        self.features_ = {name: np.asarray(solution.facts["features"][name]) for name in self.coefs_}
+        unbounded = dict.fromkeys(self.coefs_, math.inf)
+        self.entry_bounds_ = unbounded | dict(solution.facts.get("entry_bounds", {}))
+        self.row_norms_ = unbounded | dict(solution.facts.get("row_norms", {}))
+        self.n_features_in_ = sum(map(len, self.coefs_.values()))
+        self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
+        self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
+        return self
+
+    def _agreed(self, parties: Any) -> tuple[list[Party], Party]:
+        """The parties with names and labels as they are to take part, and the one that speaks for the labels."""
+        if self.l1_radius is None:
+            raise ValueError(
+                f"declare l1_radius: {type(self).__name__} keeps the coefficients in an l1 ball, and a good radius"
+                " cannot be found without reading the data"
+            )
+        if not isinstance(parties, list | tuple) or not all(isinstance(party, Party) for party in parties):
+            raise TypeError("fit takes a list of Party objects, in the order of the coefficients")
+        named = [party.named(f"party-{i}") for i, party in enumerate(parties, 1)]
+        holders = [party for party in named if party.y is not None]
+        if not holders:
+            raise ValueError("no party holds the labels: give y to one of them, as in Party(X, y)")
+        holder = holders[-1]
+        for party in named:
+            if party.n_rows != holder.n_rows:
+                raise ValueError(
+                    f"parties must hold the same rows: {party.name!r} has {party.n_rows:,}, and"
+                    f" {holder.name!r} has {holder.n_rows:,}"
+                )
+        if self.labels == "shared":
+            named = [party if party.y is not None else party.labelled_by(holder) for party in named]
+        return named, holder
+
+    def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None) -> Study:
+        names = {
+            "l1_radius", "epsilon", "delta", "adjacency", "protocol", "labels", "entry_bound", "fit_intercept",
+            "n_selected", "cross", "n_iter", "n_shared", "geometry", "sketch", "sketch_size", "sketch_seed",
+            "random_state",
+        }  # fmt: skip
+        told = {name: getattr(self, name) for name in names}
+        members = tuple(Member(str(party.name), party.n_features, party.y is not None) for party in parties)
+        y_bounds = self.y_bounds if self._loss == "squared" else None
+        return Study(
+            type(self).__name__, self._loss, members, parties[0].n_rows, y_bounds=y_bounds, classes=classes, **told
+        )
+
+    def _margins(self, X: Any) -> Floats:
+        """The linear function of clipped rows, from one block per party or from all columns in one table."""
+        check_is_fitted(self)
+        sizes = [len(coef) for coef in self.coefs_.values()]
+        if isinstance(X, list | tuple) and all(len(getattr(block, "shape", ())) == 2 for block in X):
+            blocks = [table(block) for block in X]
+            if [block.shape[1] for block in blocks] != sizes:
+                raise ValueError(f"X must have one block for each party, with {sizes} columns")
+        else:
+            whole = table(X)
+            if whole.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {whole.shape[1]} columns, and the model has {self.n_features_in_}")
+            ends = np.cumsum(sizes)
+            blocks = [whole[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        if len({block.shape[0] for block in blocks}) > 1:
+            raise ValueError("the blocks of X must have the same rows")
+        total = np.full(blocks[0].shape[0], float(np.ravel(self.intercept_)[0]))
+        for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
+            clipped = _clipped(block, self.entry_bounds_[name])
+            total += (clipped @ coef) * _shrinkage(clipped[:, self.features_[name]], self.row_norms_[name])
+        return total
+
+
+class _FederatedClassifier(ClassifierMixin, _FederatedModel):
+    """Two classes, told apart by the sign of the margin."""
+
+    def fit(self, parties: Sequence[Party]) -> Self:
+        """Train between the parties, spending the whole budget."""
+        named, holder = self._agreed(parties)
+        declared = np.unique(np.asarray(holder.y if self.classes is None else self.classes))
+        if len(declared) != 2:
+            raise ValueError("federated models tell two classes apart; declare them with `classes`")
+        outcome = self._run(named, (declared[0], declared[1]))
+        self.classes_ = declared
+        return self._take(outcome)
+
+    def _take(self, outcome: Outcome) -> Self:
+        super()._take(outcome)
+        self.coef_ = np.concatenate(list(self.coefs_.values()))[np.newaxis, :]
+        self.intercept_ = np.array([outcome.solution.intercept])
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """The margin of each row; above 0 is the second class."""
+        return self._margins(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        positive = self._margins(X) > 0
+        return self.classes_[positive.astype(int)]
+
+
+class FederatedLasso(RegressorMixin, _FederatedModel):
+    __doc__ = f"""Least squares in an l1 ball, between parties that hold different columns of the same rows.
+
+    Parameters
+    ----------
+    {BUDGET}
+    {_RADIUS}
+    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
+        How the model is trained; docs/federated.md says which wins when.
+    {Y_BOUNDS}
+    {_OPTIONS}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
+    intercept_ : float
+    y_bounds_ : tuple of float
+        What the target was clipped to.
+    {_ATTRIBUTES}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from tacit.federated import FederatedLasso, Party
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> parties = [Party(X[:, :4]), Party(X[:, 4:], y)]
+    >>> model = FederatedLasso(epsilon=10.0, l1_radius=2000, entry_bound=0.15, y_bounds=(0, 400)).fit(parties)
+    >>> model.coef_.shape
+    (10,)
+    """
+
+    _loss = "squared"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "add-remove",
+        *,
+        l1_radius: float | None = None,
+        labels: str = "shared",
+        protocol: str = "marginals",
+        entry_bound: float | None = None,
+        y_bounds: tuple[float, float] | None = None,
+        fit_intercept: bool = True,
+        n_selected: int | None = None,
+        cross: str = "auto",
+        n_iter: int | None = None,
+        n_shared: int | None = None,
+        geometry: str = "best",
+        sketch: str = "sparse-sign",
+        sketch_size: int | None = None,
+        sketch_seed: int = 0,
+        directory: Any = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.l1_radius = l1_radius
+        self.labels = labels
+        self.protocol = protocol
+        self.entry_bound = entry_bound
+        self.y_bounds = y_bounds
+        self.fit_intercept = fit_intercept
+        self.n_selected = n_selected
+        self.cross = cross
+        self.n_iter = n_iter
+        self.n_shared = n_shared
+        self.geometry = geometry
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.sketch_seed = sketch_seed
+        self.directory = directory
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, parties: Sequence[Party]) -> Self:
+        """Train between the parties, spending the whole budget."""
+        named, _ = self._agreed(parties)
+        return self._take(self._run(named))
+
+    def _take(self, outcome: Outcome) -> Self:
+        super()._take(outcome)
+        self.coef_ = np.concatenate(list(self.coefs_.values()))
+        self.intercept_ = float(outcome.solution.intercept)
+        low, high = outcome.solution.facts["y_bounds"]
+        self.y_bounds_ = (float(low), float(high))
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The linear function of clipped rows; X is one block per party, or one table with all columns."""
+        return self._margins(X)
+
+
+class FederatedLogisticRegression(_FederatedClassifier):
+    __doc__ = f"""Logistic regression in an l1 ball, between parties that hold different columns of the same rows.
+
+    Parameters
+    ----------
+    {BUDGET}
+    {_RADIUS}
+    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
+        How the model is trained; docs/federated.md says which wins when.
+    {CLASSES}
+    {_OPTIONS}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
+    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray of shape (2,)
+    {_ATTRIBUTES}
+    """
+
+    _loss = "logistic"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "add-remove",
+        *,
+        l1_radius: float | None = None,
+        labels: str = "shared",
+        protocol: str = "marginals",
+        entry_bound: float | None = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        n_selected: int | None = None,
+        cross: str = "auto",
+        n_iter: int | None = None,
+        n_shared: int | None = None,
+        geometry: str = "best",
+        sketch: str = "sparse-sign",
+        sketch_size: int | None = None,
+        sketch_seed: int = 0,
+        directory: Any = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.l1_radius = l1_radius
+        self.labels = labels
+        self.protocol = protocol
+        self.entry_bound = entry_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.n_selected = n_selected
+        self.cross = cross
+        self.n_iter = n_iter
+        self.n_shared = n_shared
+        self.geometry = geometry
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.sketch_seed = sketch_seed
+        self.directory = directory
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        margins = self._margins(X)
+        return np.column_stack([expit(-margins), expit(margins)])
+
+
+class FederatedLinearSVC(_FederatedClassifier):
+    __doc__ = f"""A linear support vector machine in an l1 ball, between parties that hold different columns.
+
+    The loss is the squared hinge, which only the protocol "feature-sharing" serves.
+
+    Parameters
+    ----------
+    {BUDGET}
+    {_RADIUS}
+    protocol : {{"feature-sharing"}}, default="feature-sharing"
+        How the model is trained.
+    {CLASSES}
+    {_OPTIONS}
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features)
+        All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
+    intercept_ : ndarray of shape (1,)
+    classes_ : ndarray of shape (2,)
+    {_ATTRIBUTES}
+    """
+
+    _loss = "squared-hinge"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        adjacency: str = "add-remove",
+        *,
+        l1_radius: float | None = None,
+        labels: str = "shared",
+        protocol: str = "feature-sharing",
+        entry_bound: float | None = None,
+        classes: Any = None,
+        fit_intercept: bool = True,
+        n_selected: int | None = None,
+        cross: str = "auto",
+        n_iter: int | None = None,
+        n_shared: int | None = None,
+        geometry: str = "best",
+        sketch: str = "sparse-sign",
+        sketch_size: int | None = None,
+        sketch_seed: int = 0,
+        directory: Any = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.l1_radius = l1_radius
+        self.labels = labels
+        self.protocol = protocol
+        self.entry_bound = entry_bound
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.n_selected = n_selected
+        self.cross = cross
+        self.n_iter = n_iter
+        self.n_shared = n_shared
+        self.geometry = geometry
+        self.sketch = sketch
+        self.sketch_size = sketch_size
+        self.sketch_seed = sketch_seed
+        self.directory = directory
+        self.random_state = random_state
+        self.verbose = verbose
+
+
+def _clipped(block: Any, bound: float) -> Any:
+    """Entries clipped to the bound on both sides; zeros stay zeros."""
+    if not is_sparse(block):
+        return np.clip(block, -bound, bound)
+    data = np.clip(block.data, -bound, bound)
+    return sparse.csc_array((data, block.indices, block.indptr), shape=block.shape)
+
+
+def _shrinkage(block: Any, norm: float) -> Floats | float:
+    """What brings each row to at most this norm."""
+    if math.isinf(norm):
+        return 1.0
+    squares = np.ravel((block.power(2) if is_sparse(block) else block**2).sum(axis=1))
+    return np.minimum(1.0, norm / np.sqrt(np.maximum(squares, np.finfo(float).tiny)))
+
+
+def _told(number: int, step: str) -> None:
+    print(f"tacit: round {number} ({step})", file=sys.stderr)

@@ -1,0 +1,190 @@
+"""Bytes on the wire: requests, replies and refusals, in one compact form that has no two spellings.
+
+A message is a fixed head (mark, wire version, kind, the study's digest, the round), short texts, and named arrays,
+sorted by name, as little-endian numbers. Nothing in it is evaluated, and everything is checked: what is cut short, too
+long, out of order, of an unknown type or not finite is refused. Equal messages have equal bytes.
+
+    head      2s B B 32s I     mark, version, kind, digest of the study, round
+    text      B, bytes         length, UTF-8
+    array     text, B, B, I*   name, code of the type, number of dimensions, the dimensions; then the numbers
+    request   head, party, package version, step, arrays
+    reply     head, party, package version, digest of the request (32s), arrays
+    refusal   head, party, package version, digest of the request (32s), reason
+"""
+
+import hashlib
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit import __version__
+from tacit.federated.protocols.base import Arrays, RefusedError
+from tacit.federated.study import WIRE_VERSION
+
+_MARK = b"TF"
+_REQUEST, _REPLY, _REFUSAL = 1, 2, 3
+_HEAD = struct.Struct("<2sBB32sI")
+_DIGEST_BYTES = 32
+_TYPES = tuple(np.dtype(code) for code in ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1"))
+_MOST_DIMENSIONS = 4
+_LARGEST_EMPTY = 2**20  # the sum of the dimensions of an array without numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the coordinator asks a party in a round."""
+
+    study: str
+    party: str
+    round: int
+    step: str
+    arrays: Arrays = field(default_factory=dict)
+    version: str = __version__
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What the party sends back: the digest of the request it answers, and its releases."""
+
+    study: str
+    party: str
+    round: int
+    request: bytes
+    arrays: Arrays = field(default_factory=dict)
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What the party sends back instead, when it will not answer."""
+
+    study: str
+    party: str
+    round: int
+    request: bytes
+    reason: str
+    version: str = __version__
+
+
+Message = Request | Reply | Refusal
+
+
+def digest(message: bytes) -> bytes:
+    """What a reply names the request by."""
+    return hashlib.sha256(message).digest()
+
+
+def write(message: Message) -> bytes:
+    """The message as bytes."""
+    kind = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL}[type(message)]
+    head = _HEAD.pack(_MARK, WIRE_VERSION, kind, bytes.fromhex(message.study), message.round)
+    parts = [head, _text(message.party), _text(message.version)]
+    if isinstance(message, Request):
+        return b"".join([*parts, _text(message.step), write_arrays(message.arrays)])
+    if isinstance(message, Reply):
+        return b"".join([*parts, message.request, write_arrays(message.arrays)])
+    return b"".join([*parts, message.request, _text(message.reason)])
+
+
+def read(data: bytes) -> Message:
+    """The message that `write` wrote; anything else is refused."""
+    if len(data) < _HEAD.size:
+        raise RefusedError("not a message of a federated study")
+    mark, version, kind, study, number = _HEAD.unpack_from(data)
+    if mark != _MARK:
+        raise RefusedError("not a message of a federated study")
+    if version != WIRE_VERSION:
+        raise RefusedError(f"the message is of wire version {version}, and this is version {WIRE_VERSION}")
+    rest = _Reader(data, _HEAD.size)
+    party, package = rest.text(), rest.text()
+    message: Message
+    if kind == _REQUEST:
+        message = Request(study.hex(), party, number, rest.text(), rest.arrays(), package)
+    elif kind == _REPLY:
+        message = Reply(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.arrays(), package)
+    elif kind == _REFUSAL:
+        message = Refusal(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.text(), package)
+    else:
+        raise RefusedError("a message of unknown kind")
+    rest.end()
+    return message
+
+
+def write_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Named arrays as bytes, sorted by name."""
+    parts = []
+    for name in sorted(arrays):
+        values = np.asarray(arrays[name])
+        kind = values.dtype.newbyteorder("<")
+        if kind not in _TYPES or values.ndim > _MOST_DIMENSIONS:
+            raise TypeError(f"array {name!r} is of a type or shape that messages do not carry: {values.dtype}")
+        if not _finite(values):
+            raise ValueError(f"array {name!r} holds numbers that are not finite")
+        head = struct.pack(f"<BB{values.ndim}I", _TYPES.index(kind), values.ndim, *values.shape)
+        parts += [_text(name), head, np.ascontiguousarray(values, dtype=kind).tobytes()]
+    return b"".join(parts)
+
+
+def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays that `write_arrays` wrote; they are read-only."""
+    return _Reader(data, 0).arrays()
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > 255:
+        raise ValueError("a text in a message has at most 255 bytes")
+    return bytes([len(data)]) + data
+
+
+def _finite(values: NDArray[Any]) -> bool:
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+class _Reader:
+    """Takes a message apart from front to back."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data, self._at = data, at
+
+    def take(self, size: int) -> bytes:
+        if len(self._data) - self._at < size:
+            raise RefusedError("the message is cut short")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def text(self) -> str:
+        try:
+            return self.take(self.take(1)[0]).decode()
+        except UnicodeDecodeError:
+            raise RefusedError("a text in the message is not UTF-8") from None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        last = None
+        while self._at < len(self._data):
+            name = self.text()
+            if last is not None and name <= last:
+                raise RefusedError("the arrays of the message are not sorted by name")
+            code, dimensions = self.take(2)
+            if code >= len(_TYPES) or dimensions > _MOST_DIMENSIONS:
+                raise RefusedError("an array in the message is of an unknown type")
+            shape = struct.unpack(f"<{dimensions}I", self.take(4 * dimensions))
+            if math.prod(shape) == 0 and sum(shape) > _LARGEST_EMPTY:
+                raise RefusedError("an array in the message has an impossible shape")
+            data = self.take(math.prod(shape) * _TYPES[code].itemsize)
+            values = np.frombuffer(data, dtype=_TYPES[code]).reshape(shape)
+            if not _finite(values):
+                raise RefusedError("an array in the message holds numbers that are not finite")
+            found[name] = values
+            last = name
+        return found
+
+    def end(self) -> None:
+        if self._at != len(self._data):
+            raise RefusedError("the message is longer than it says")

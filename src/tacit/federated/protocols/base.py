@@ -1,0 +1,97 @@
+"""What a protocol is: a plan, the coordinator's side, and a party's side.
+
+A protocol is written once and knows nothing of networks, disks or retries. The coordinator's side is a generator: it
+yields what it asks the parties in a round and is sent their answers, and it sees nothing else, so that replaying the
+stored answers brings a coordinator that died to where it was. The party's side is one function from (its data, a
+question, what it remembers of its own earlier rounds) to an answer whose every data-dependent array is a planned
+release. Questions come from a coordinator that is not trusted: any question of the right form must be safe to answer.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.federated.study import Study
+from tacit.privacy import Meter, Plan
+
+Arrays = Mapping[str, NDArray[Any]]
+Floats = NDArray[np.float64]
+
+
+class RefusedError(ValueError):
+    """A question that a party will not answer, or an answer that a coordinator will not take; nothing was released."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What the coordinator asks one party in one round: the step's name and public arrays."""
+
+    step: str
+    arrays: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a party sends back.
+
+    `releases` are arrays that depend on its data, each under the name of the planned release (without the party's
+    prefix) that made it; nothing else in an answer depends on data. `memory` never leaves the party: it is kept on
+    its disk, merged over what it remembered before.
+    """
+
+    releases: Arrays
+    memory: Arrays = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """A party's own data, checked and in the order all parties agreed on; not yet bounded.
+
+    `X` is a float64 array or a CSC array of finite numbers; `targets` are finite numbers (labels: -1 and 1), or None
+    where the party has none.
+    """
+
+    name: str
+    X: Any
+    targets: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What the coordinator ends with: each party's weights and the intercept, in the users' units."""
+
+    coefs: Mapping[str, Floats]
+    intercept: float
+    facts: Mapping[str, Any] = field(default_factory=dict)  # other released numbers worth showing
+
+
+Rounds = Generator[Mapping[str, Question], Mapping[str, Arrays], Solution]
+
+
+class Protocol(ABC):
+    """One way for the parties of a study to train a model together."""
+
+    name: str
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """Every release of every party, named `party/release`; a function of the study alone."""
+
+    @abstractmethod
+    def coordinate(self) -> Rounds:
+        """The coordinator's side: yields {party: question}, is sent {party: releases}, returns the solution."""
+
+    @abstractmethod
+    def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+        """A party's side of one round.
+
+        The meter holds this party's releases, under their names without the prefix. Raises `RefusedError` before
+        anything is released if the question has not the form that this step's questions have.
+        """

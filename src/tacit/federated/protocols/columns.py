@@ -1,0 +1,61 @@
+"""Work on a party's columns, dense or CSC; sparse ones are not filled.
+
+Rows are treated one by one, and an overflow leaves a row out: what a row contributes depends on that row alone.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+
+_BLOCK = 1 << 14
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether columns are stored sparse."""
+    return bool(sparse.issparse(X))
+
+
+def clipped(X: Any, bound: float) -> Any:
+    """Entries clipped to [-bound, bound]."""
+    if not is_sparse(X):
+        return np.clip(X, -bound, bound)
+    return sparse.csc_array((np.clip(X.data, -bound, bound), X.indices, X.indptr), shape=X.shape)
+
+
+def clipped_products(X: Any, target: Floats, bound: float) -> Floats:
+    """For every column the sum over rows of entry times target, each product clipped to [-bound, bound]."""
+    with np.errstate(over="ignore"):
+        if is_sparse(X):
+            products = np.clip(X.data * target[X.indices], -bound, bound)
+            return np.asarray(sparse.csc_array((products, X.indices, X.indptr), shape=X.shape).sum(axis=0), dtype=float)
+        total = np.zeros(X.shape[1])
+        for start in range(0, len(X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            total += np.clip(X[rows] * target[rows, None], -bound, bound).sum(axis=0)
+        return total
+
+
+def row_norms(X: Any) -> Floats:
+    """The l2 norm of every row; infinite where its square is."""
+    with np.errstate(over="ignore"):
+        if is_sparse(X):
+            return np.sqrt(np.bincount(X.indices, weights=np.square(X.data), minlength=X.shape[0]))
+        return np.sqrt(np.einsum("ij,ij->i", X, X))
+
+
+def unit_rows(X: Any, norm: float) -> Any:
+    """Rows over `norm`, those longer than it over their own norm: none is longer than 1, but for rounding."""
+    factors = 1.0 / np.maximum(row_norms(X), norm)
+    if is_sparse(X):
+        return sparse.csc_array((X.data * factors[X.indices], X.indices, X.indptr), shape=X.shape)
+    return X * factors[:, None]
+
+
+def product(left: Any, right: Any) -> Floats:
+    """left^T right, dense."""
+    out = left.T @ right
+    return np.asarray(out.toarray() if is_sparse(out) else out, dtype=np.float64)

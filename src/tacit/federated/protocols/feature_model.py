@@ -1,0 +1,181 @@
+"""The coordinator's side of "feature-sharing": the model as everybody may see it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution
+from tacit.federated.protocols.feature_residuals import LOSSES, half_width
+from tacit.federated.sketches import Identity, Sketch
+from tacit.federated.study import Loss, Study
+
+LABELS, DRAW, SHARE = "labels", "draw", "share"  # the steps of questions
+_NO_LIMIT = 2.0**100  # without privacy nothing is clipped
+_FIRST_SLOPES: dict[Loss, float] = {"squared": 1.0, "logistic": 0.5, "squared-hinge": 2.0}  # of l' in y, at margin 0
+_CORRELATION = 0.1  # between a column and the predictions of others, from which on it is worth correcting for
+
+
+@dataclass(eq=False)
+class Model:
+    """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in each party's columns."""
+
+    study: Study
+    sketch: Sketch | None
+    multipliers: Mapping[str, float]
+    entry_bounds: dict[str, float]
+    y_bounds: tuple[float, float]
+    intercept: float = 0.0
+    weights: dict[tuple[str, int], float] = field(default_factory=dict)
+    sketches: dict[tuple[str, int], Floats] = field(default_factory=dict)
+    labels: Floats | None = None
+    label_noise: float = 0.0  # of what these say of one row
+    reach: float | None = None  # what residuals are clipped to as long as nothing is off, for the squared loss
+
+    def question(self, name: str, step: str) -> Question:
+        """What one party is told of the model."""
+        own = {column: weight for (party, column), weight in self.weights.items() if party == name}
+        arrays: dict[str, Any] = {
+            "bound": np.array([self.entry_bounds[name]]),
+            "range": np.array(self.y_bounds),
+            "intercept": np.array([self.intercept]),
+            "columns": np.array(list(own), dtype=np.int32),
+            "weights": np.array(list(own.values())),
+        }
+        spread = label_noise = 0.0
+        if self.sketch is not None:
+            arrays["others"], spread = self._others(name, self.sketch)
+        if self.labels is not None and not self.study.member(name).labels:
+            arrays["labels"], label_noise = self.labels, self.label_noise
+        return Question(step, arrays | {"limit": np.array([self._limit(spread, label_noise)])})
+
+    def ask_labels(self) -> dict[str, Question]:
+        """The question to the label holder alone."""
+        return {self.study.label_holder: self.question(self.study.label_holder, LABELS)}
+
+    def share_question(self, name: str, column: int) -> Question:
+        """The question for the sketch of one column."""
+        arrays = {"bound": np.array([self.entry_bounds[name]]), "column": np.array([column], dtype=np.int32)}
+        return Question(SHARE, arrays)
+
+    def hear_labels(self, answer: Arrays) -> None:
+        """Move the intercept by a step that the loss's curvature allows; take what is said of the labels once."""
+        if self.study.labels == "sketched" and self.sketch is not None and self.labels is None:
+            self.labels = _expected(answer, "labels", self._size)
+            self.label_noise = math.sqrt(float(np.mean(self.sketch.back(self.labels) ** 2)))
+        if self.study.loss == "squared" and self.reach is None:
+            self.reach = float(_expected(answer, "reach", 1)[0])
+        if self.study.fit_intercept:
+            total = float(_expected(answer, "intercept", 1)[0])
+            widest = half_width(self.study, *self.y_bounds) if self.study.loss == "squared" else math.log(self._rows)
+            widest += self.study.l1_radius * max(self.entry_bounds.values())
+            moved = self.intercept - total / (self._rows * LOSSES[self.study.loss].curvature)
+            self.intercept = min(max(moved, -widest), widest)
+
+    def move(self, answers: Mapping[str, Arrays], step: float) -> list[tuple[str, int]]:
+        """One step of Frank-Wolfe; returns the columns that moved the model."""
+        picks = {name: self._pick(name, answer) for name, answer in answers.items()}
+        radius = self.study.l1_radius
+        if self.study.geometry == "product":
+            radius /= len(self.study.names)
+        elif self.study.geometry == "best" and len(picks) > 1:
+            best = max(picks, key=lambda name: float(_expected(answers[name], "value", 1)[0]))
+            picks = {best: picks[best]}
+        for name, (column, sign) in picks.items():
+            if sign and "column" in answers[name]:
+                self.keep_sketch(name, column, answers[name])
+        picks = {name: pick for name, pick in picks.items() if pick[1]}
+        if picks:
+            self.weights = {key: (1.0 - step) * weight for key, weight in self.weights.items() if step < 1.0}
+        for name, (column, sign) in picks.items():
+            self.weights[name, column] = self.weights.get((name, column), 0.0) + step * sign * radius
+        return [(name, column) for name, (column, _) in picks.items()]
+
+    def keep_sketch(self, name: str, column: int, answer: Arrays) -> None:
+        """Cache a column's sketch."""
+        self.sketches.setdefault((name, column), _expected(answer, "column", self._size))
+
+    def solution(self) -> Solution:
+        """Weights in the users' units."""
+        coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
+        for (name, column), weight in self.weights.items():
+            coefs[name][column] = weight
+        middle = sum(self.y_bounds) / 2.0 if self.study.loss == "squared" else 0.0
+        facts = {
+            "entry_bounds": dict(self.entry_bounds),
+            "y_bounds": self.y_bounds,
+            "features": {name: np.flatnonzero(coef) for name, coef in coefs.items()},
+        }
+        return Solution(coefs, self.intercept + middle, facts)
+
+    def _limit(self, spread: float, label_noise: float) -> float:
+        """What residuals are clipped to, from public numbers.
+
+        The residual of a model that predicts nothing: the reach of the targets, 1 for the logistic loss and 2 for the
+        squared hinge; more where predictions or labels are off by known noise, which would otherwise be all that is
+        left inside the limit. (The squared loss so clipped is Huber's.)
+        """
+        if not self.study.budget.is_private:
+            return _NO_LIMIT
+        loss = LOSSES[self.study.loss]
+        plain = {"logistic": 1.0, "squared-hinge": 2.0}.get(self.study.loss, half_width(self.study, *self.y_bounds))
+        plain = plain if self.reach is None else min(plain, self.reach)
+        limit = math.hypot(plain, loss.curvature * spread, _FIRST_SLOPES[self.study.loss] * label_noise)
+        return limit if label_noise else min(limit, loss.lipschitz)
+
+    @property
+    def _rows(self) -> int:
+        return self.study.n_rows
+
+    @property
+    def _size(self) -> int:
+        return self.sketch.size if self.sketch is not None else 0
+
+    def _pick(self, name: str, answer: Arrays) -> tuple[int, int]:
+        """(column, sign) of an answer; a party that names a column it does not have is not believed."""
+        index = np.asarray(answer.get("index"))
+        if index.shape != (1,) or index.dtype.kind != "i" or abs(int(index[0])) > self.study.member(name).n_features:
+            raise RefusedError(f"party {name!r} did not answer with one of its columns")
+        signed = int(index[0])
+        return max(abs(signed) - 1, 0), (signed > 0) - (signed < 0)
+
+    def _others(self, name: str, sketch: Sketch) -> tuple[Floats, float]:
+        """What the others' columns predict, sketched and shrunk, and by how much it is off in a row."""
+        total, noise = np.zeros(sketch.size), 0.0
+        for (party, column), weight in self.weights.items():
+            if party != name:
+                total += weight * self.sketches[party, column]
+                noise += (weight * self._column_noise(party, sketch)) ** 2
+        return shrinkage(total, noise, sketch)
+
+    def _column_noise(self, party: str, sketch: Sketch) -> float:
+        """The standard deviation of the noise in an entry of a party's sketched columns."""
+        sensitivity = sketch.sensitivity(self.entry_bounds[party]).under(self.study.adjacency)
+        return self.multipliers[party] * sensitivity
+
+
+def shrinkage(total: Floats, noise: float, sketch: Sketch) -> tuple[Floats, float]:
+    """Sketched predictions p, J p + noise of this variance by entry, shrunk by a public factor; and their error by row.
+
+    A row's part of J^T (J p + noise) is off by the noise and by what other rows leave in it, with variance
+    v = noise + |p|^2 / m (no such remainder if nothing is compressed). In the score of a column a factor f leaves an
+    error of f^2 v |a|^2, and a bias of up to (1 - f)^2 c^2 |p|^2 |a|^2 where c is the correlation of a and p. Their sum
+    is smallest at f = c^2 |p|^2 / (c^2 |p|^2 + v), which is 1 without noise or compression; c is taken as 0.1.
+    |p|^2 is estimated by |J p + noise|^2 less m times the noise.
+    """
+    size = max(float(total @ total) - sketch.size * noise, 0.0)
+    variance = noise + (0.0 if isinstance(sketch, Identity) else size / sketch.size)
+    if variance == 0.0:
+        return total, 0.0
+    factor = _CORRELATION**2 * size / (_CORRELATION**2 * size + variance)
+    return factor * total, factor * math.sqrt(variance)
+
+
+def _expected(answer: Arrays, name: str, size: int) -> Floats:
+    """A released array of this size; another answer is not believed."""
+    values = np.asarray(answer.get(name))
+    if values.dtype != np.float64 or values.shape != (size,) or not np.all(np.isfinite(values)):
+        raise RefusedError(f"an answer did not hold {name!r} as it should")
+    return values

@@ -1,0 +1,73 @@
+"""Protocol "marginals": every party releases the moments of a few of its columns, once, and the coordinator solves.
+
+Rounds, after the greeting:
+    bounds      where the range of the target is to be found, or labels are sketched: by the party that holds them
+    marginals   each party selects columns by their products with the target and releases, for those, the products, the
+                sums and the matrix of second moments
+    cross       by a rule: a noisy sketch of the selected columns, or of one score of them, for moments between parties
+
+What is exact. The squared loss over the l1 ball is a function of these moments: with an infinite epsilon (all columns,
+sketches of full size) the model is the constrained optimum on the bounded data. With noise, moments between parties are
+known through the parties' scores or not at all (`marginals_coordinator`), which more rows alone do not mend until the
+rule finds the budget large enough for the columns themselves. The logistic loss is minimised as it would be for normal
+columns (`moments`), whatever the budget.
+
+Privacy
+-------
+Unit: a row, of which every party holds a part; so all parties' releases compose. Labels t are clipped to public or
+released bounds and centred at a released mean, |t| <= Y. A row contributes or not (add-remove), or one contribution is
+exchanged for another (replace-one).
+
+label mean       (y - middle) / half-width, in [-1, 1]: 1, and 2.
+product bound    T, read off a histogram of |x_ij t_i| with one j for each row (`bounds`): 1, and sqrt(2).
+columns          scores |sum_i clip(x_ij t_i, -T, T)|: a row moves each by at most T either way, so the spread is 2 T,
+                 and 4 T. k draws of different columns.
+row norm         R, read off a histogram of the norms of rows over those columns: 1, and sqrt(2).
+correlations     rows are clipped to norm R, z = x / R; the outer product of z and (t / Y, b): sqrt(1 + b^2), and twice.
+moments          z z^T in Frobenius norm: 1, and sqrt(2).
+cross            J z, or J times a score of z clipped to [-1, 1], J the public sketch with column norms at most c_J:
+                 c_J, and twice that.
+labels           (labels="sketched") J t / Y at the party that holds them: c_J, and twice that. The others take J^T of
+                 what was released as their t, which is public then, and its largest entry as Y.
+
+Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
+"""
+
+from tacit.federated.protocols import marginals_coordinator, marginals_party
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
+from tacit.federated.protocols.marginals_plan import Agreement
+from tacit.federated.study import Study
+from tacit.privacy import Meter, Plan
+
+
+class Marginals(Protocol):
+    """Private selection, then noisy moments."""
+
+    name = "marginals"
+
+    def __init__(self, study: Study) -> None:
+        super().__init__(study)
+        if study.loss == "squared-hinge":
+            raise ValueError(
+                "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
+                " for 'squared-hinge' use protocol='feature-sharing'"
+            )
+        self.agreed = Agreement(study)
+
+    def plan(self) -> Plan:
+        """Every release of every party."""
+        return self.agreed.plan()
+
+    def coordinate(self) -> Rounds:
+        """One to three rounds."""
+        return marginals_coordinator.coordinate(self.agreed)
+
+    def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+        """One of the steps "bounds", "marginals" and "cross"."""
+        if question.step == "bounds":
+            return marginals_party.bounds(self.agreed, holding, question, meter)
+        if question.step == "marginals":
+            return marginals_party.marginals(self.agreed, holding, question, meter, memory)
+        if question.step == "cross" and self.agreed.cross is not None:
+            return marginals_party.cross(self.agreed, self.agreed.cross, holding, question, meter, memory)
+        raise RefusedError("this study has no such step")

@@ -1,0 +1,161 @@
+"""What a study comes to under the protocol "marginals": its rules and its plan. Functions of the study alone.
+
+With 2 rho the budget as a squared Gaussian mean and K parties, a release of sensitivity 1 with a share f of a party's
+part has noise sqrt(K / (2 rho f)). What counts in the rules is the strength n sqrt(2 rho / K): how many deviations of
+such a noise the rows of the study add up to.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tacit.federated.protocols.bounds import Bounds
+from tacit.federated.sketches import Sketch, sketch_for
+from tacit.federated.study import Study
+from tacit.privacy import CalibratedPlan, Plan, Release
+from tacit.privacy.mechanisms import Sensitivity
+from tacit.privacy.plan import Kind
+
+SUMS = 0.5  # the weight of sums of columns next to their products with the target, in one release
+PRODUCTS = Sensitivity.vector(math.hypot(1.0, SUMS))
+SQUARES = Sensitivity.outer_product(1.0)
+PRODUCTS_BEYOND = 2.0  # the part of products that are cut off, over `part_beyond`: for a selection it matters least
+SCORE_CLIP = 2.0  # deviations that a party's score is clipped to, before it is sketched
+SCORE_VARIANCE = 0.9205 / SCORE_CLIP**2  # of a normal score, clipped there, over the square of the clip
+
+_SHARES = {
+    "label mean": 0.02,
+    "product bound": 0.02,
+    "columns": 0.30,
+    "row norm": 0.02,
+    "correlations": 0.39,
+    "moments": 0.25,
+}
+_LABELS_SHARE = 0.35
+_DRAWN, _MOST_DRAWN = 0.18, 12  # columns drawn, over the square root of the strength, and at most
+_SPARED = 4 / 3  # columns may be so many times as many where all are taken, which spares the selection
+_COLUMNS_SHARE, _COLUMNS_SIZE = 0.35, 2000
+_SCORE_SHARES, _SCORE_SIZE, _LEAST_SCORE_SIZE = (0.1, 0.35), 32, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Cross:
+    """How moments between parties are estimated: from sketches of all selected columns, or of one score per party."""
+
+    columns: bool
+    share: float
+    sketch: Sketch
+
+
+def strength(study: Study) -> float:
+    """What the rules go by, n sqrt(2 rho / K)."""
+    return study.n_rows * math.sqrt(2.0 * study.budget.rho / len(study.members))
+
+
+def n_selected(study: Study) -> dict[str, int]:
+    """How many columns each party selects: what the study says, or a number by a rule, or all if they are hardly more.
+
+    The noise of k columns' second moments, as a matrix, grows like k^1.5 over the strength, and each column drawn costs
+    a part of the selection's budget. The numbers were set on text-like and on dense data of 20,000 to 100,000 rows.
+    """
+    if study.n_selected is not None:
+        return {member.name: min(member.n_features, study.n_selected) for member in study.members}
+    if not study.budget.is_private:
+        return {member.name: member.n_features for member in study.members}
+    drawn = max(1, min(_MOST_DRAWN, round(_DRAWN * math.sqrt(strength(study)))))
+    return {m.name: m.n_features if m.n_features <= _SPARED * drawn else drawn for m in study.members}
+
+
+def cross_for(study: Study) -> Cross | None:
+    """What is spent on moments between parties, and on what; None: they are taken as zero.
+
+    Two columns of variance v, clipped to norm 1 and sketched with noise s, have their correlation estimated with an
+    error of sqrt(2 / m + r / m^2 + 1 / r) by a sketch of r rows, m = n v / s^2: from the noise, from its square, from
+    the sketch. It is least, 2 / sqrt(m), at r = m. Each of k columns of a party has v of about 1 / (2 k), and its one
+    score more. So columns are sketched where that leaves an error of a twentieth, and else scores, with as much of the
+    budget as leaves an error of a third, but for the least and the most that they may cost.
+    """
+    if study.cross == "zero" or len(study.members) == 1:
+        return None
+    if not study.budget.is_private:
+        return Cross(True, _COLUMNS_SHARE, sketch_for(study))
+    rows = strength(study) ** 2 / study.n_rows
+    size = _COLUMNS_SHARE * rows / (2.0 * max(n_selected(study).values()))
+    if size >= _COLUMNS_SIZE:
+        return Cross(True, _COLUMNS_SHARE, _sketch(study, size))
+    least, most = _SCORE_SHARES
+    share = min(most, max(least, _SCORE_SIZE / (SCORE_VARIANCE * rows)))
+    size = share * rows * SCORE_VARIANCE
+    if size < _LEAST_SCORE_SIZE and study.cross == "auto":
+        return None
+    return Cross(False, share, _sketch(study, max(size, _LEAST_SCORE_SIZE)))
+
+
+def _sketch(study: Study, size: float) -> Sketch:
+    """The study's sketch, of this size unless it fixes another."""
+    return sketch_for(study if study.sketch_size is not None else replace(study, sketch_size=math.ceil(size)))
+
+
+class Agreement:
+    """What the parties and the coordinator of a study all know."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.bounds = Bounds(study, entries=False)
+        self.n_selected = n_selected(study)
+        self.cross = cross_for(study)
+        self.label_sketch = sketch_for(study) if study.labels == "sketched" else None
+
+    @property
+    def starts_with_bounds(self) -> bool:
+        """Whether there is a round before the marginals."""
+        return self.bounds.needed or self.label_sketch is not None
+
+    def selects(self, name: str) -> bool:
+        """Whether a party draws columns; it takes all where it may have as many."""
+        return self.n_selected[name] < self.study.member(name).n_features
+
+    def finds_label_mean(self, name: str) -> bool:
+        """Whether a party releases the mean of the labels."""
+        sketched = self.label_sketch is not None
+        return self.study.fit_intercept and (not sketched or name == self.study.label_holder)
+
+    def plan(self) -> Plan:
+        """Bounds, then what each party releases of its columns, each party with the same part of the budget."""
+        first = list(self.bounds.releases())
+        if self.label_sketch is not None:
+            first.append(Release(f"{self.study.label_holder}/labels", "gaussian", share=_LABELS_SHARE))
+        left = 1.0 - sum(release.share or 0.0 for release in first)
+        between = 0.0 if self.cross is None else self.cross.share
+        each = left / len(self.study.members)
+        then = []
+        for name in self.study.names:
+            shares = self._shares(name)
+            unit = each * (1.0 - between) / sum(shares.values())
+            for what, share in shares.items():
+                drawn = what == "columns"
+                count = self.n_selected[name] if drawn else 1
+                kind: Kind = "exponential" if drawn else "gaussian"
+                then.append(Release(f"{name}/{what}", kind, share=share * unit, count=count))
+            if between:
+                then.append(Release(f"{name}/cross", "gaussian", share=each * between))
+        return Plan(*first, *then)
+
+    def _shares(self, name: str) -> dict[str, float]:
+        """What a party releases of its columns, in their proportions."""
+        left_out = set() if self.selects(name) else {"product bound", "columns"}
+        left_out |= set() if self.finds_label_mean(name) else {"label mean"}
+        return {what: share for what, share in _SHARES.items() if what not in left_out}
+
+    @cached_property
+    def _calibrated(self) -> CalibratedPlan:
+        return self.plan().calibrate(self.study.budget)
+
+    def noise(self, name: str, release: str, sensitivity: Sensitivity) -> float:
+        """The standard deviation of the noise in a party's release."""
+        return self._calibrated.multiplier(f"{name}/{release}") * sensitivity.under(self.study.adjacency)
+
+
+def largest_target(bounds: tuple[float, ...], mean: float) -> float:
+    """The largest distance of a label within the bounds from the mean."""
+    return max(abs(bounds[1] - mean), abs(bounds[0] - mean))

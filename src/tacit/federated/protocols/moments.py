@@ -1,0 +1,146 @@
+"""What a coordinator makes of released moments: a covariance without the worst of its noise, and a model.
+
+Pure functions of released and public numbers: no data comes in here.
+
+The squared loss depends on the data through second moments alone, so `least_squares` minimises it exactly over the l1
+ball. The logistic loss does not; `logistic` minimises what it would be on average if the columns were normal with the
+moments given. Its gradient is then Cov(x) w E[sigma'(z)] - Cov(x, t), by Stein's lemma, z being the row's margin: right
+for normal columns, close where a margin is a sum of many of them, and a stated approximation elsewhere.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
+
+Floats = NDArray[np.float64]
+Gradient = Callable[[Floats], Floats]
+
+_GAP = 1e-12  # of the ball's radius times the largest slope at zero: where a solve ends
+_MOST_STEPS = 20_000
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(101)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+def shrunk(values: Floats, variances: Floats, strictness: float = 2.0) -> Floats:
+    """Noisy numbers, many of them near zero, less what their noise explains: v (1 - strictness variance / v^2), or 0.
+
+    Numbers well above their noise are left nearly as they are; those within sqrt(strictness) deviations become zero.
+    """
+    squares = np.square(values)
+    return values * np.maximum(0.0, 1.0 - strictness * variances / np.where(squares > 0.0, squares, 1.0))
+
+
+def towards_mean(values: Floats, variance: float) -> Floats:
+    """Noisy numbers, moved towards their mean by what their noise explains of the distance (James and Stein)."""
+    mean = float(values.mean())
+    squares = float(np.square(values - mean).sum())
+    explained = (len(values) - 3) * variance
+    return mean + (values - mean) * (
+        1.0 - explained / squares if squares > explained > 0.0 else float(explained <= 0.0)
+    )
+
+
+def repaired(matrix: Floats, floor: float) -> Floats:
+    """The symmetric matrix with no eigenvalue below `floor`."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def least_squares(covariance: Floats, slope: Floats, radius: float) -> Floats:
+    """Minimise w.covariance.w / 2 - slope.w over |w|_1 <= radius."""
+    return _minimum(lambda w: covariance @ w - slope, _largest(covariance), slope, radius)
+
+
+def logistic(
+    covariance: Floats, slope: Floats, positive: float, radius: float, mean: Floats | None = None
+) -> tuple[Floats, float]:
+    """Minimise E[log(1 + exp(z)) - t z] over |w|_1 <= radius, for normal columns and z = w.(x - E x) + b.
+
+    Parameters
+    ----------
+    covariance : array of shape (k, k)
+        Of the columns, divided by the number of rows.
+    slope : array of shape (k,)
+        Covariances of the columns with t, which is 0 or 1.
+    positive : float
+        The part of the rows with t = 1.
+    radius : float
+        Of the l1 ball.
+    mean : array of shape (k,), optional
+        If given, b is not free but w.mean, which is a model without intercept.
+
+    Returns
+    -------
+    weights, b
+    """
+
+    def centre(w: Floats, deviation: float) -> float:
+        if mean is not None:
+            return float(mean @ w)
+        return _matching_centre(deviation, positive)
+
+    def gradient(w: Floats) -> Floats:
+        deviation = _deviation(covariance, w)
+        b = centre(w, deviation)
+        sigma = expit(b + deviation * _NODES)
+        out = covariance @ w * float(_WEIGHTS @ (sigma * (1.0 - sigma))) - slope
+        return out if mean is None else out + mean * (float(_WEIGHTS @ sigma) - positive)
+
+    moment = covariance if mean is None else covariance + np.outer(mean, mean)
+    weights = _minimum(gradient, _largest(moment) / 4.0, gradient(np.zeros(len(slope))), radius)
+    return weights, centre(weights, _deviation(covariance, weights))
+
+
+def _deviation(covariance: Floats, weights: Floats) -> float:
+    """Of the margin."""
+    return math.sqrt(max(float(weights @ covariance @ weights), 0.0))
+
+
+def _matching_centre(deviation: float, positive: float) -> float:
+    """The b for which sigma(b + deviation g), g normal, is `positive` on average."""
+    wide = 40.0 + 10.0 * deviation
+    return float(brentq(lambda b: float(_WEIGHTS @ expit(b + deviation * _NODES)) - positive, -wide, wide, xtol=1e-13))
+
+
+def _largest(matrix: Floats) -> float:
+    return float(np.linalg.eigvalsh(matrix)[-1]) if len(matrix) else 0.0
+
+
+def _minimum(gradient: Gradient, curvature: float, scale: Floats, radius: float) -> Floats:
+    """Accelerated projected gradient steps with restarts, until the Frank-Wolfe gap is nearly zero."""
+    at = np.zeros(len(scale))
+    if curvature <= 0.0:
+        steepest = int(np.argmax(np.abs(scale)))
+        at[steepest] = radius * np.sign(-gradient(at)[steepest])
+        return at
+    ahead, momentum = at, 1.0
+    enough = _GAP * radius * float(np.abs(scale).max(initial=0.0))
+    for _ in range(_MOST_STEPS):
+        slope = gradient(ahead)
+        if float(slope @ ahead) + radius * float(np.abs(slope).max(initial=0.0)) <= enough and _inside(ahead, radius):
+            return ahead
+        moved = project(ahead - slope / curvature, radius)
+        if float((ahead - moved) @ (moved - at)) > 0.0:  # the momentum points uphill
+            momentum = 1.0
+        grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        ahead, at, momentum = moved + (momentum - 1.0) / grown * (moved - at), moved, grown
+    return at
+
+
+def _inside(weights: Floats, radius: float) -> bool:
+    return float(np.abs(weights).sum()) <= radius * (1.0 + 1e-12)
+
+
+def project(weights: Floats, radius: float) -> Floats:
+    """The nearest point of the l1 ball."""
+    sizes = np.abs(weights)
+    if sizes.sum() <= radius:
+        return weights
+    falling = np.sort(sizes)[::-1]
+    excess = (np.cumsum(falling) - radius) / np.arange(1, len(falling) + 1)
+    threshold = excess[np.flatnonzero(falling > excess)[-1]]
+    return np.sign(weights) * np.maximum(sizes - threshold, 0.0)

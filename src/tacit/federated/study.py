@@ -1,0 +1,278 @@
+"""`Study`: what the parties agreed on, before anything is computed. It never sees data.
+
+Every party and the coordinator hold the same study; a digest of it is in every message, so that those who agreed on
+different things never exchange more than that. The plan, the calibration and each party's part of the budget follow
+from the study alone.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tacit.privacy import Budget, checks
+from tacit.privacy.checks import Adjacency
+from tacit.privacy.noise.source import whole_seed
+
+Loss = Literal["squared", "logistic", "squared-hinge"]
+ProtocolName = Literal["marginals", "feature-sharing"]
+Labels = Literal["shared", "sketched"]
+Cross = Literal["auto", "sketched", "zero"]
+Geometry = Literal["product", "serial", "best"]
+SketchKind = Literal["sparse-sign", "gaussian"]
+
+WIRE_VERSION = 1  # of messages and of the meaning of a study; parties of different versions do not talk
+
+
+@dataclass(frozen=True)
+class Member:
+    """A party as the others know it: its name, how many columns it holds, and whether it holds the labels."""
+
+    name: str
+    n_features: int
+    labels: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable() or "/" in self.name:
+            raise ValueError(f"a party needs a name without '/', got {self.name!r}")
+        object.__setattr__(self, "n_features", checks.count("n_features", self.n_features))
+        if not isinstance(self.labels, bool):
+            raise TypeError(f"labels of a party must be True or False, got {self.labels!r}")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What K organisations agree on before they train a model together.
+
+    Parameters
+    ----------
+    name : str
+        Of the study; the same agreement under another name is another study, with a budget of its own.
+    loss : {"squared", "logistic", "squared-hinge"}
+        Of the model.
+    members : tuple of Member
+        The parties, in the order of the coefficients.
+    n_rows : int
+        How many people the rows are about: public, and the same at every party.
+    l1_radius : float
+        The l1 norm that the coefficients may have together, in the users' units.
+    epsilon, delta, adjacency
+        The budget of everything that crosses the network; delta None is n_rows^-1.5.
+    protocol : {"marginals", "feature-sharing"}
+        How the model is trained.
+    labels : {"shared", "sketched"}
+        "shared": every party holds the labels, and they are protected against the coordinator and the world but not
+        against the parties. "sketched": only one party holds them and the others see a noisy sketch.
+    entry_bound : float, optional
+        A public bound that entries are clipped to; None spends budget on finding one for each party.
+    y_bounds : (float, float), optional
+        The same for a regression's target; None spends budget on it.
+    classes : (label, label), optional
+        Of a classification; the first is the negative one.
+    fit_intercept : bool
+        Whether the model has an intercept, which is not in the l1 ball.
+    n_selected : int, optional
+        "marginals": how many columns each party selects; None goes by a rule.
+    cross : {"auto", "sketched", "zero"}
+        "marginals": where the second moments between columns of different parties come from.
+    n_iter, n_shared : int, optional
+        "feature-sharing": rounds, and distinct columns a party may share; None goes by a rule.
+    geometry : {"product", "serial", "best"}
+        "feature-sharing": how the l1 ball is divided between the parties.
+    sketch, sketch_size, sketch_seed
+        The public sketch: its kind, its number of rows (None: by a rule), and the number it is drawn from.
+    random_state : int, optional
+        For tests and research: makes every party's noise reproducible by whoever knows the number.
+    """
+
+    name: str
+    loss: Loss
+    members: tuple[Member, ...]
+    n_rows: int
+    l1_radius: float
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: Adjacency = "add-remove"
+    protocol: ProtocolName = "marginals"
+    labels: Labels = "shared"
+    entry_bound: float | None = None
+    y_bounds: tuple[float, float] | None = None
+    classes: tuple[Any, Any] | None = None
+    fit_intercept: bool = True
+    n_selected: int | None = None
+    cross: Cross = "auto"
+    n_iter: int | None = None
+    n_shared: int | None = None
+    geometry: Geometry = "best"
+    sketch: SketchKind = "sparse-sign"
+    sketch_size: int | None = None
+    sketch_seed: int = 0
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
+            raise ValueError(f"a study needs a name, got {self.name!r}")
+        for field, kinds in _CHOICES.items():
+            checks.one_of(field, getattr(self, field), get_args(kinds))
+        members = tuple(self.members)
+        if not members or not all(isinstance(member, Member) for member in members):
+            raise ValueError("a study needs at least one member, each of them a Member")
+        names = [member.name for member in members]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"names of parties must be unique, got twice: {', '.join(twice)}")
+        holders = sum(member.labels for member in members)
+        if self.labels == "sketched" and holders != 1:
+            raise ValueError(f"labels='sketched' needs exactly one party that holds the labels, got {holders}")
+        if self.labels == "shared" and holders != len(members):
+            raise ValueError(
+                f"labels='shared' means that every party holds the labels; {len(members) - holders} of"
+                f" {len(members)} do not. Give them the labels, or agree on labels='sketched'"
+            )
+        put = object.__setattr__
+        put(self, "members", members)
+        put(self, "n_rows", checks.count("n_rows", self.n_rows))
+        put(self, "l1_radius", checks.positive("l1_radius", self.l1_radius))
+        if not math.isfinite(self.l1_radius):
+            raise ValueError("l1_radius must be finite")
+        # n^-1.5 by operations that round the same way on every machine: it is in the digest.
+        delta = 1.0 / (self.n_rows * math.sqrt(self.n_rows)) if self.delta is None else self.delta
+        budget = Budget.for_rows(self.n_rows, self.epsilon, delta, self.adjacency, stacklevel=4)
+        put(self, "epsilon", budget.epsilon)
+        put(self, "delta", budget.delta)
+        if self.entry_bound is not None:
+            put(self, "entry_bound", checks.positive("entry_bound", self.entry_bound))
+        if self.y_bounds is not None:
+            low, high = (checks.real("y_bounds", value) for value in self.y_bounds)
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError("y_bounds must be two finite numbers, the lower one first")
+            put(self, "y_bounds", (low, high))
+        if (self.classes is not None) == (self.loss == "squared"):
+            raise ValueError("a classification needs its two classes, and a regression has none")
+        if self.classes is not None:
+            classes = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
+            if not all(isinstance(label, str | int | float) for label in classes):
+                raise TypeError("classes must be text or numbers")
+            if len(classes) != 2 or classes[0] == classes[1]:
+                raise ValueError("classes must be two different labels: federated models tell two classes apart")
+            put(self, "classes", classes)
+        if not isinstance(self.fit_intercept, bool):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for field in ("n_selected", "n_iter", "n_shared", "sketch_size"):
+            if getattr(self, field) is not None:
+                put(self, field, checks.count(field, getattr(self, field)))
+        put(self, "sketch_seed", checks.count("sketch_seed", self.sketch_seed, least=0))
+        if self.random_state is not None:
+            put(self, "random_state", whole_seed(self.random_state))
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What everything that crosses the network may give away."""
+        assert self.delta is not None  # since it was made
+        return Budget(self.epsilon, self.delta, self.adjacency)
+
+    def member(self, name: str) -> Member:
+        """The member of this name; an unknown one raises."""
+        for member in self.members:
+            if member.name == name:
+                return member
+        raise ValueError(f"no party named {name!r} in study {self.name!r}; it has {', '.join(self.names)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parties' names, in the order of the coefficients."""
+        return tuple(member.name for member in self.members)
+
+    @property
+    def label_holder(self) -> str:
+        """The party that speaks for the labels: the last one that holds them."""
+        return [member.name for member in self.members if member.labels][-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can carry, in a fixed form."""
+        values = asdict(self)
+        values["epsilon"] = "inf" if math.isinf(self.epsilon) else self.epsilon
+        return json.loads(json.dumps(values))
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for exactly this agreement, under this version of the protocols."""
+        text = json.dumps({"version": WIRE_VERSION} | self.to_dict(), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Study":
+        """The study that `to_dict` wrote, or the `[study]` table of a file.
+
+        A member that does not say whether it holds the labels holds them if they are shared.
+        """
+        _only("a study", values, [field.name for field in fields(cls)])
+        told = dict(values)
+        members = told.get("members", ())
+        if not isinstance(members, list | tuple) or not all(isinstance(member, Mapping) for member in members):
+            raise ValueError("members of a study must be a list of tables, each with a name and n_features")
+        for member in members:
+            _only("a member of a study", member, [field.name for field in fields(Member)])
+        shared = told.get("labels", "shared") == "shared"
+        try:
+            told["members"] = tuple(Member(**({"labels": shared} | dict(member))) for member in members)
+            if told.get("epsilon") == "inf":
+                told["epsilon"] = math.inf
+            return cls(**told)
+        except TypeError as error:  # what was read is wrong, not the call
+            raise ValueError(f"not a study: {error}") from error
+
+    @classmethod
+    def from_toml(cls, path: Path | str) -> "Study":
+        """The study in the `[study]` table of a file, its parties in `[[study.members]]`; other tables are not read."""
+        with Path(path).open("rb") as file:
+            try:
+                tables = tomllib.load(file)
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise ValueError(f"{path} is not a study file: {error}") from error
+        if not isinstance(tables.get("study"), dict):
+            raise ValueError(f"{path} has no [study] table")
+        return cls.from_dict(tables["study"])
+
+    def to_toml(self) -> str:
+        """The text that `from_toml` reads, with every agreed value written out."""
+        values = asdict(self)
+        members = values.pop("members")
+        lines = ["[study]", *(_toml_line(name, value) for name, value in values.items() if value is not None)]
+        for member in members:
+            lines += ["", "[[study.members]]", *(_toml_line(name, value) for name, value in member.items())]
+        return "\n".join(lines) + "\n"
+
+
+def _only(what: str, values: Mapping[str, Any], known: list[str]) -> None:
+    """Refuse what would otherwise be agreed on by some and ignored by others."""
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"{what} has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
+
+
+def _toml_line(name: str, value: Any) -> str:
+    return f"{name} = {_toml(value)}"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float):
+        return repr(value)  # inf is a number in TOML too
+    return json.dumps(value, ensure_ascii=False)
+
+
+_CHOICES: dict[str, Any] = {
+    "loss": Loss,
+    "protocol": ProtocolName,
+    "labels": Labels,
+    "cross": Cross,
+    "geometry": Geometry,
+    "sketch": SketchKind,
+}

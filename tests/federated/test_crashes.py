@@ -1,0 +1,127 @@
+"""Death at every step of every round, for every role: the same result, and nothing is spent twice.
+
+Journals are where state is kept, so the steps are the calls to them: a process may die before or after each. Whoever
+dies is made again from its file, and the round is sent again.
+"""
+
+import numpy as np
+import pytest
+
+from tacit.federated import Coordinator, Node
+from tacit.federated.journal import CoordinatorJournal, PartyJournal
+from tacit.federated.transports.in_process import InProcess
+from tests.federated.conftest import a_study, run, some_parties
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorJournal, "ask"), (CoordinatorJournal, "tell")]
+# No seeds: keys come from the operating system, and only the journals can make results repeat.
+TOY = a_study(name="toy")
+SHARING = a_study(name="real", protocol="feature-sharing", geometry="best", n_iter=2, n_shared=2)
+
+
+class Death(BaseException):
+    """No handler of ours may catch it."""
+
+
+class Fate:
+    """Counts the moments at which a process can die, and lets it die at one of them."""
+
+    def __init__(self, monkeypatch):
+        self.moments, self.die_at = 0, None
+        for owner, name in STEPS:
+            monkeypatch.setattr(owner, name, self._around(getattr(owner, name)))
+
+    def moment(self):
+        self.moments += 1
+        if self.moments - 1 == self.die_at:
+            raise Death
+
+    def _around(self, step):
+        def mortal(journal, *arguments):
+            self.moment()
+            result = step(journal, *arguments)
+            self.moment()
+            return result
+
+        return mortal
+
+
+class Reviving(InProcess):
+    """Makes a party that died again from its disk, and sends the requests of all parties again."""
+
+    def __init__(self, study, folder, parties):
+        self.study, self.folder, self.parties, self.deaths = study, folder, parties, 0
+        super().__init__([self._node(party) for party in parties])
+
+    def _node(self, party):
+        return Node(self.study, party, self.folder / party.name)
+
+    def exchange(self, requests):
+        done = {}
+        try:
+            for name, request in requests.items():
+                done |= super().exchange({name: request})
+            return done
+        except Death:
+            self.deaths += 1
+            (dead,) = [party for party in self.parties if party.name == list(requests)[len(done)]]
+            self._nodes[dead.name] = self._node(dead)
+            return super().exchange(requests)
+
+
+def finished(study, folder, wire):
+    """Run to the end; a coordinator that dies is made again from its disk."""
+    deaths = 0
+    while True:
+        try:
+            return Coordinator(study, folder / "coordinator").run(wire), deaths + wire.deaths
+        except Death:
+            deaths += 1
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(TOY, id="toy"),
+        pytest.param(a_study(name="real", cross="sketched"), id="marginals"),
+        pytest.param(SHARING, id="feature-sharing", marks=pytest.mark.slow),
+    ],
+)
+def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
+    parties = some_parties()
+    origin = tmp_path / "origin"
+    Reviving(study, origin, parties)  # enrolled, with keys, and no further
+    enrolled = {party.name: (origin / party.name).read_bytes() for party in parties}
+    fate = Fate(monkeypatch)
+    expected, wire, nodes = run(study, parties, origin)
+    ledgers = [node.ledger() for node in nodes]
+    moments = fate.moments
+    assert moments == 4 * sum(1 + len(requests) for requests in wire.requests)  # two steps, each with two sides
+
+    for at in range(moments):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        for name, journal in enrolled.items():
+            (folder / name).write_bytes(journal)
+        fate.moments, fate.die_at = 0, at
+        wire = Reviving(study, folder, parties)
+        outcome, deaths = finished(study, folder, wire)
+        assert deaths == 1, at
+        for name in study.names:
+            np.testing.assert_array_equal(outcome.solution.coefs[name], expected.solution.coefs[name])
+        assert outcome.solution.intercept == expected.solution.intercept, at
+        assert outcome.uplink_bytes == expected.uplink_bytes, at
+        assert [node.ledger() for node in wire._nodes.values()] == ledgers, at
+
+
+def test_a_death_inside_a_transaction_leaves_nothing(tmp_path):
+    parties = some_parties()
+    _, wire, _ = run(TOY, parties)
+    Node(TOY, parties[0], tmp_path / "a").answer(wire.requests[0]["a"])
+    journal = PartyJournal(tmp_path / "a")
+    journal.accept(TOY.digest, 1, b"request")
+    journal._file.execute("BEGIN IMMEDIATE")
+    journal._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
+    journal._file.close()
+    assert PartyJournal(tmp_path / "a").accept(TOY.digest, 1, b"request").reply is None

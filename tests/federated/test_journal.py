@@ -1,0 +1,132 @@
+"""A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
+
+import stat
+
+import numpy as np
+import pytest
+
+from tacit.federated import RefusedError
+from tacit.federated.journal import CoordinatorJournal, Entry, PartyJournal
+from tests.federated.conftest import a_study
+
+STUDY = a_study()
+S = STUDY.digest
+SPENT = [Entry(S, 1, "sums", "gaussian", 2, 3.5)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "folder" / "journal"
+
+
+def begun(path, rounds=1):
+    journal = PartyJournal(path)
+    journal.enrol(STUDY, "a", None, b"data")
+    for number in range(rounds):
+        journal.accept(S, number, b"request")
+        journal.finish(S, number, b"reply %d" % number, {}, [])
+    return journal
+
+
+def test_a_round_belongs_to_the_first_request(path):
+    journal = begun(path)
+    assert journal.accept(S, 1, b"one").reply is None
+    for again in (journal, PartyJournal(path)):
+        with pytest.raises(RefusedError, match="bound to another request"):
+            again.accept(S, 1, b"two")
+        assert again.accept(S, 1, b"one").reply is None
+    journal.finish(S, 1, b"reply", {}, [])
+    assert PartyJournal(path).accept(S, 1, b"one").reply == b"reply"
+    with pytest.raises(RefusedError, match="bound to another request"):
+        journal.accept(S, 1, b"two")
+
+
+@pytest.mark.parametrize("number", [2, 3, 2**32 - 1])
+def test_no_round_is_skipped(path, number):
+    journal = begun(path)
+    journal.accept(S, 1, b"accepted, but not finished")
+    with pytest.raises(RefusedError, match="out of turn"):
+        journal.accept(S, number, b"request")
+
+
+def test_a_reply_comes_with_its_memory_and_its_cost(path):
+    journal = begun(path)
+    journal.accept(S, 1, b"request")
+    journal.finish(S, 1, b"reply", {"a": np.arange(3), "b": np.ones(2)}, SPENT)
+    journal = PartyJournal(path)
+    state = journal.accept(S, 2, b"request")
+    np.testing.assert_array_equal(state.memory["a"], np.arange(3))
+    assert state.made == {"sums": 2}
+    journal.finish(S, 2, b"reply", {"b": np.zeros(1)}, [Entry(S, 2, "sums", "gaussian", 1, 3.5)])
+    state = journal.accept(S, 3, b"request")
+    assert state.made == {"sums": 3}
+    assert {name: len(values) for name, values in state.memory.items()} == {"a": 3, "b": 1}
+    assert journal.ledger() == journal.ledger(S) == [*SPENT, Entry(S, 2, "sums", "gaussian", 1, 3.5)]
+    assert journal.ledger("another study") == []
+
+
+def test_the_first_reply_is_the_one_that_is_sent(path):
+    first, second = begun(path), PartyJournal(path)
+    first.accept(S, 1, b"request")
+    second.accept(S, 1, b"request")
+    assert first.finish(S, 1, b"one", {}, SPENT) == b"one"
+    assert second.finish(S, 1, b"two", {"x": np.ones(1)}, SPENT) == b"one"
+    assert first.ledger() == SPENT
+    assert first.accept(S, 2, b"request").memory == {}
+
+
+def test_a_round_that_cannot_be_stored_leaves_nothing(path):
+    journal = begun(path)
+    journal.accept(S, 1, b"request")
+    with pytest.raises(TypeError):
+        journal.finish(S, 1, b"reply", {"good": np.ones(1), "not good": np.array([None])}, SPENT)
+    state = PartyJournal(path).accept(S, 1, b"request")
+    assert (state.reply, state.memory, state.made) == (None, {}, {})
+
+
+def test_a_key_is_drawn_once(path):
+    key = PartyJournal(path).enrol(STUDY, "a", None, b"data")
+    assert len(key) == 32
+    assert PartyJournal(path).enrol(STUDY, "a", None, b"data") == key
+    assert PartyJournal().enrol(STUDY, "a", None, b"data") != key
+    assert PartyJournal().enrol(STUDY, "a", b"given", b"data") == b"given"
+    assert PartyJournal(path).enrol(a_study(name="another"), "a", None, b"data") != key
+
+
+def test_data_may_change_until_the_first_release(path):
+    journal = begun(path)
+    key = journal.enrol(STUDY, "a", None, b"mended")
+    assert key == journal.enrol(STUDY, "a", None, b"mended")
+    assert journal.accept(S, 0, b"another greeting").reply is None
+    journal.finish(S, 0, b"reply", {}, [])
+    journal.accept(S, 1, b"request")
+    with pytest.raises(ValueError, match="begun with other data"):
+        PartyJournal(path).enrol(STUDY, "a", None, b"data")
+    with pytest.raises(ValueError, match="party 'a'"):
+        PartyJournal(path).enrol(STUDY, "b", None, b"mended")
+
+
+def test_a_journal_is_for_its_owner_alone(path):
+    begun(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_other_files_are_refused(path):
+    begun(path).close()
+    with pytest.raises(ValueError, match="not a CoordinatorJournal"):
+        CoordinatorJournal(path)
+    path.write_bytes(b"something else entirely, and long enough to have a header" * 9)
+    with pytest.raises(ValueError, match="not the journal"):
+        PartyJournal(path)
+
+
+def test_exchanges(path):
+    journal = CoordinatorJournal(path)
+    assert journal.asked(S, 0) == {}
+    journal.ask(S, 0, {"b": b"1", "a": b"2"})
+    journal = CoordinatorJournal(path)
+    assert list(journal.asked(S, 0).items()) == [("b", b"1"), ("a", b"2")]
+    assert journal.told(S, 0) == {}
+    journal.tell(S, 0, {"b": b"3", "a": b"4"})
+    assert CoordinatorJournal(path).told(S, 0) == {"b": b"3", "a": b"4"}
+    assert journal.told(S, 1) == journal.told("another", 0) == {}

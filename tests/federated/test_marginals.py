@@ -1,0 +1,410 @@
+"""Protocol "marginals": what it is without noise, what one row can change, what it costs, and how good it is."""
+
+import math
+from contextlib import contextmanager
+from functools import lru_cache
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from dp_accounting import GaussianDpEvent, ZCDpEvent
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse import csc_array
+from sklearn.linear_model import Lasso, LogisticRegression
+
+from tacit.datasets import make_featurewise_frank_wolfe
+from tacit.federated.protocols import moments, part_of
+from tacit.federated.protocols.base import Holding, Question, RefusedError
+from tacit.federated.protocols.bounds import one_entry_per_row
+from tacit.federated.protocols.marginals import Marginals
+from tacit.federated.sketches import Sketch
+from tacit.federated.study import Member, Study
+from tacit.privacy import NoiseSource, audit
+from tests.guarantees.transcripts import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+
+ADJACENCIES = ("add-remove", "replace-one")
+
+
+def a_study(n, sizes, loss="squared", *, holder=None, **changes):
+    """Parties p0, p1 ... with so many columns; labels at all of them, or at one."""
+    members = tuple(Member(f"p{i}", size, holder in (None, i)) for i, size in enumerate(sizes))
+    told = {"l1_radius": 3.0, "delta": 1e-6, "labels": "shared" if holder is None else "sketched"}
+    told |= {"classes": (-1, 1)} if loss == "logistic" else {}
+    return Study("study", loss, members, n, **(told | changes))
+
+
+@lru_cache(maxsize=8)
+def agreed(study):
+    protocol = Marginals(study)
+    return protocol, protocol.plan().calibrate(study.budget)
+
+
+def run(study, X, y, *, seed=None, tamper=None):
+    """All rounds in one place: the solution, and what every party released, round by round."""
+    protocol, plan = agreed(study)
+    starts = np.cumsum([0, *(member.n_features for member in study.members)])
+    places = {member.name: slice(a, a + member.n_features) for member, a in zip(study.members, starts, strict=False)}
+    source = {name: NoiseSource(None if seed is None else 100 * seed + i) for i, name in enumerate(study.names)}
+    meters = {name: part_of(plan, name).meter(source[name]) for name in study.names}
+    data = {m.name: Holding(m.name, X[:, places[m.name]], y if m.labels else None) for m in study.members}
+    memory = {name: {} for name in study.names}
+    rounds, wire = protocol.coordinate(), []
+    try:
+        asked = next(rounds)
+        while True:
+            answers = {}
+            for name, question in asked.items():
+                question = question if tamper is None else tamper(question)
+                answer = protocol.answer(data[name], question, meters[name], memory[name])
+                memory[name] |= answer.memory
+                answers[name] = answer.releases
+            wire.append(answers)
+            asked = rounds.send(answers)
+    except StopIteration as end:
+        for meter in meters.values():
+            meter.finish()
+        return end.value, wire
+
+
+def weights_of(solution):
+    return np.concatenate(list(solution.coefs.values()))
+
+
+def some_data(n=400, d=7, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.4 * rng.standard_normal((d, d))) + 0.5
+    return X, X @ rng.standard_normal(d) + rng.standard_normal(n) + 2.0
+
+
+# Without noise
+
+
+@pytest.mark.parametrize("holder", [None, 1], ids=["shared", "sketched"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_it_is_the_lasso(fit_intercept, sparse, holder):
+    X, y = some_data()
+    X = np.where(np.abs(X) > 0.7, X, 0.0)
+    study = a_study(400, (3, 4), holder=holder, epsilon=math.inf, fit_intercept=fit_intercept, l1_radius=2.0)
+    solution, _ = run(study, csc_array(X) if sparse else X, y)
+    found = weights_of(solution)
+    residual = y - X @ found - solution.intercept
+    alpha = np.abs(X.T @ residual).max() / len(y)  # of the penalty that this radius stands for
+    peer = Lasso(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=100_000).fit(X, y)
+    assert np.abs(found).sum() == pytest.approx(2.0)
+    assert found == pytest.approx(peer.coef_, abs=1e-7)
+    assert solution.intercept == pytest.approx(peer.intercept_, abs=1e-7)
+
+
+def test_without_noise_normal_columns_give_the_logistic_model():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40_000, 5)) @ np.linalg.cholesky(0.5 * np.eye(5) + 0.5).T + 1.0
+    y = np.where(rng.random(40_000) < 1 / (1 + np.exp(-(X @ [1.0, -1.0, 0.5, 0.0, 0.0] - 1.0))), 1.0, -1.0)
+    peer = LogisticRegression(C=np.inf, tol=1e-8).fit(X, y)
+    solution, _ = run(a_study(40_000, (2, 3), "logistic", epsilon=math.inf, l1_radius=50.0), X, y)
+    assert weights_of(solution) == pytest.approx(peer.coef_[0], abs=0.03)
+    assert solution.intercept == pytest.approx(peer.intercept_[0], abs=0.03)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_logistic_solve_minimises_what_it_says(centred):
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((3, 3))
+    covariance, slope, mean = root @ root.T, np.array([0.2, -0.1, 0.05]), np.array([0.3, -0.4, 0.2])
+    nodes, chances = np.polynomial.hermite_e.hermegauss(101)
+
+    def loss(at):
+        w, b = at[:3] - at[3:6], at[6] if centred else mean @ (at[:3] - at[3:6])
+        margins = b + math.sqrt(w @ covariance @ w + 1e-300) * nodes
+        return chances @ np.logaddexp(0.0, margins) / chances.sum() - w @ (slope + 0.0) - 0.4 * b
+
+    inside = {"type": "ineq", "fun": lambda at: 0.7 - at[:6].sum()}
+    start, limits = np.full(7, 0.05), [(0.0, None)] * 6 + [(None, None)]
+    best = minimize(loss, start, bounds=limits, constraints=inside, method="SLSQP", options={"ftol": 1e-14})
+    w, b = moments.logistic(covariance, slope, 0.4, 0.7, None if centred else mean)
+    assert np.abs(w).sum() <= 0.7 * (1 + 1e-9)
+    assert loss(np.concatenate([np.maximum(w, 0), np.maximum(-w, 0), [b]])) <= best.fun + 1e-9
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=6), st.floats(0.1, 4.0))
+@settings(max_examples=50, deadline=None)
+def test_projections_are_nearest_points(values, radius):
+    point = np.array(values)
+    nearest = moments.project(point, radius)
+    assert np.abs(nearest).sum() <= radius * (1 + 1e-12)
+    corners = radius * np.concatenate([np.eye(len(point)), -np.eye(len(point))])
+    assert np.max((corners - nearest) @ (point - nearest)) <= 1e-9  # no point of the ball lies closer
+
+
+def test_rows_speak_with_one_entry_each_however_they_are_stored():
+    X = np.array([[0.0, 3.0, -4.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0], [7.0, 0.0, 8.0]])
+    assert one_entry_per_row(X).tolist() == [3.0, 0.0, 5.0, 8.0]
+    stored = csc_array(np.where(X == 8.0, 9.0, X))
+    stored.data[stored.data == 9.0] = 0.0  # a zero that is stored
+    assert one_entry_per_row(stored).tolist() == [3.0, 0.0, 5.0, 7.0]
+
+
+# The plan
+
+
+STUDIES = {
+    "all columns": {"n_selected": 3},
+    "selection": {"n_selected": 2},
+    "sketched labels": {"holder": 0, "n_selected": 2},
+    "no intercept": {"fit_intercept": False, "cross": "zero", "n_selected": 1},
+    "sketched columns": {"epsilon": 1e4, "delta": 0.1, "n_selected": 2},
+    "logistic": {"loss": "logistic", "y_bounds": None, "entry_bound": None, "n_selected": 2},
+    "nothing declared": {"y_bounds": None, "entry_bound": None, "n_selected": 1},
+}
+every_study = pytest.mark.parametrize("name", STUDIES)
+
+
+def small_study(name, **changes):
+    told = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch_size": 3, "cross": "sketched", "epsilon": 2.0}
+    return a_study(6, (3, 3), **(told | STUDIES[name] | changes))
+
+
+def small_data(rng):
+    return rng.uniform(-2, 2, (6, 6)), rng.choice([-1.0, 1.0], 6)
+
+
+@every_study
+def test_what_runs_is_the_plan_and_nothing_else_is_sent(name):
+    study = small_study(name)
+    solution, wire = run(
+        study, *small_data(np.random.default_rng(0))
+    )  # which fails where a planned release is not made
+    planned = {release.name for release in Marginals(study).plan().releases}
+    sent = {f"{party}/{what}" for answers in wire for party, releases in answers.items() for what in releases}
+    known = {
+        f"{party}/{what}" for party in study.names for what in ("product bound", "label: magnitudes", "label: spread")
+    }
+    assert sent == planned - known
+    assert (name == "sketched columns") == (solution.facts["cross"] == "columns")
+
+
+@every_study
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_plan_costs_what_was_agreed(name, adjacency):
+    study = small_study(name, adjacency=adjacency)
+    _, calibrated = agreed(study)
+    releases = list(zip(calibrated.plan.releases, calibrated.multipliers, strict=True))
+    assert {r.name.split("/")[0] for r, _ in releases} == set(study.names)
+    precision = sum(r.count / z**2 * (0.25 if r.kind == "exponential" else 1.0) for r, z in releases)  # 2 rho
+    if any(release.kind == "exponential" for release, _ in releases):
+        accountant = RdpAccountant(np.concatenate([np.linspace(1.01, 8, 700), np.linspace(8.1, 200, 500)]))
+        accountant.compose(ZCDpEvent(precision / 2))
+    else:
+        accountant = PLDAccountant()
+        accountant.compose(GaussianDpEvent(precision**-0.5))
+    assert 0.98 * study.epsilon <= accountant.get_epsilon(study.delta) <= study.epsilon * 1.001
+
+
+def test_equal_seeds_give_equal_results():
+    X, y = some_data()
+    study = a_study(400, (3, 4), n_selected=2)
+    (first, wire), (again, same) = run(study, X, y, seed=7), run(study, X, y, seed=7)
+    assert weights_of(first).tobytes() == weights_of(again).tobytes()
+    for one, other in zip(wire, same, strict=True):
+        assert all(np.array_equal(one[p][what], other[p][what]) for p in one for what in one[p])
+
+
+def test_squared_hinge_is_refused_and_says_what_serves_it():
+    with pytest.raises(ValueError, match="feature-sharing"):
+        Marginals(a_study(10, (2,), "squared-hinge", classes=(0, 1)))
+
+
+# What one row can change
+
+
+wild = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1.5, -5.0, 1e300]), st.floats(-1e140, 1e140))
+
+
+@contextmanager
+def rows_may_be_missing():
+    """A sketch of fewer rows than agreed takes the last ones as absent: they contribute nothing."""
+    apply = Sketch.apply
+
+    def padded(self, columns):
+        return apply(self, np.pad(np.asarray(columns), ((0, self.n_rows - columns.shape[0]), (0, 0))))
+
+    with patch.object(Sketch, "apply", padded):
+        yield
+
+
+def wild_questions(factor, low, width):
+    """A coordinator that asks with numbers of its own."""
+
+    def tamper(question):
+        arrays = {what: np.asarray(values) * factor for what, values in question.arrays.items()}
+        if "y bounds" in arrays:
+            arrays["y bounds"] = np.array([low, low + width])
+        return Question(question.step, arrays)
+
+    return tamper
+
+
+@every_study
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@given(data=st.data())
+@settings(max_examples=6, deadline=None)
+def test_no_row_moves_a_release_further_than_its_noise_covers(name, adjacency, data):
+    study = small_study(name, adjacency=adjacency)
+    X, y = small_data(np.random.default_rng(data.draw(st.integers(0, 99))))
+    X[-1], y[-1] = data.draw(st.lists(wild, min_size=6, max_size=6)), data.draw(wild)
+    if study.loss == "logistic":
+        y[-1] = np.sign(y[-1]) or 1.0
+    if adjacency == "replace-one":
+        other, label = data.draw(st.sampled_from([-1.0, 0.0, 0.5, 1e-200])) * X[-1], data.draw(wild)
+        neighbour = np.vstack([X[:-1], other]), np.append(y[:-1], 1.0 if study.loss == "logistic" else label)
+    elif study.labels == "sketched":
+        return  # who holds no labels would multiply a row that is not there with what the sketch says of it
+    else:
+        neighbour = X[:-1], y[:-1]
+    factor, low, width = data.draw(st.sampled_from([1.0, -3.0, 1e200])), data.draw(st.floats(-9, 9)), 10.0
+    tamper = data.draw(st.sampled_from([None, wild_questions(factor, low, width)]))
+    with rows_may_be_missing(), np.errstate(over="ignore"):
+        pairs = two_worlds(lambda world: run(study, *world, tamper=tamper), (X, y), neighbour)
+    assert len(pairs) >= sum(r.count for r in Marginals(study).plan().releases)
+    for step, moved in pairs:
+        assert step.moved(moved) <= 1.0 + 1e-6, step.name
+    assert mu_between(pairs) <= max(study.budget.mu, math.sqrt(2 * study.budget.rho)) * 1.001
+
+
+def test_what_a_row_can_change_is_attained():
+    study = small_study("all columns", adjacency="replace-one", entry_bound=None, fit_intercept=False)
+    X, y = small_data(np.random.default_rng(0))
+    found = {}
+    for other in ([0, 9, 0, 0, 9, 0], [-9, 0, 0, -9, 0, 0]):  # at right angles, and opposite
+        X[-1], y[-1] = [9, 0, 0, 9, 0, 0], 2.0
+        neighbour = np.vstack([X[:-1], other]), y
+        for step, moved in two_worlds(lambda world: run(study, *world), (X, y), neighbour):
+            found[step.name] = max(found.get(step.name, 0.0), step.moved(moved))
+    assert found["moments"] == pytest.approx(1.0, abs=1e-6)
+    assert found["correlations"] == pytest.approx(1.0, abs=1e-6)
+
+
+@every_study
+def test_the_noise_is_what_the_plan_says(name):
+    study = small_study(name)
+    rng = np.random.default_rng(0)
+    steps = []
+    for _ in range(12):
+        with transcript() as made:
+            run(study, *small_data(rng))
+        steps += made
+    assert not wrong_noise(steps)
+
+
+def worst_rows():
+    """Rows of six that say all they can at once, against rows that say nothing."""
+    X, y = np.zeros((6, 4)), np.zeros(6)
+    loud, label = X.copy(), y.copy()
+    loud[0], label[0] = 1.0, 1.0
+    return (loud, label), (X, y)
+
+
+def audited(trials, confidence):
+    """Every release of both parties, by the likelihood ratio of the transcript, for a coordinator that asks for most.
+
+    The two worlds differ by all that each release is calibrated for, and the noise is Gaussian throughout.
+    """
+    told = {"epsilon": 8.0, "delta": 1e-3, "y_bounds": (-1.0, 1.0), "entry_bound": 1.0}
+    study = a_study(6, (2, 2), n_selected=2, cross="sketched", sketch_size=3, fit_intercept=False, **told)
+    one, other = worst_rows()
+
+    def largest_score(question):
+        return Question("cross", {"score": np.array([9.0, 9.0, 0.0])}) if question.step == "cross" else question
+
+    mechanism = evidence(lambda world: run(study, *world, tamper=largest_score), one, other)
+    found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
+    return found.contradicts(claimed_mu=study.budget.mu)
+
+
+def test_an_audit_of_the_transcript_finds_no_more_than_agreed():
+    assert not audited(40, confidence=0.9999)
+
+
+def test_an_audit_of_the_transcript_finds_half_the_noise():
+    with half_the_noise():
+        assert audited(100, confidence=0.95)
+
+
+# Questions that are not the protocol's
+
+
+BAD = {
+    "no such step": Question("weights"),
+    "no bounds": Question("marginals"),
+    "no numbers": Question("marginals", {"y bounds": np.array([0.0, np.nan])}),
+    "wrong order": Question("marginals", {"y bounds": np.array([1.0, -1.0])}),
+    "too wide": Question("marginals", {"y bounds": np.array([-1e308, 1e308])}),
+    "one more": Question("marginals", {"y bounds": np.array([0.0, 1.0]), "labels": np.zeros(3)}),
+    "of another kind": Question("marginals", {"y bounds": np.array(["a", "b"])}),
+    "too early": Question("cross", {"score": np.zeros(4)}),
+    "bounds with arrays": Question("bounds", {"y bounds": np.zeros(2)}),
+}
+
+
+@pytest.mark.parametrize("question", BAD.values(), ids=BAD.keys())
+def test_other_questions_are_refused_and_nothing_is_released(question):
+    study = small_study("nothing declared")
+    protocol = Marginals(study)
+    meter = part_of(protocol.plan().calibrate(study.budget), "p1").meter(NoiseSource())
+    X, y = small_data(np.random.default_rng(0))
+    with pytest.raises(RefusedError):
+        protocol.answer(Holding("p1", X[:, 3:], y), question, meter, {})
+    planned = part_of(protocol.plan().calibrate(study.budget), "p1").plan.releases
+    assert all(meter.left(release.name) == release.count for release in planned)
+
+
+def test_answers_of_another_form_are_refused():
+    study = small_study("no intercept")
+    rounds = Marginals(study).coordinate()
+    next(rounds)
+    with pytest.raises(RefusedError, match="columns"):
+        rounds.send({name: {"row norm": np.ones(1)} for name in study.names})
+
+
+# How good it is
+
+
+def excess(solution, X, y, best):
+    residual = y - X @ weights_of(solution) - solution.intercept
+    least = np.mean(np.square(y - X @ weights_of(best) - best.intercept))
+    return (np.mean(np.square(residual)) - least) / (np.var(y) - least)
+
+
+def test_more_budget_brings_it_closer_to_the_optimum():
+    X, y = some_data(n=5_000)
+    best, _ = run(a_study(5_000, (3, 4), epsilon=math.inf, l1_radius=2.0), X, y)
+    found = [run(a_study(5_000, (3, 4), epsilon=e, l1_radius=2.0), X, y, seed=1)[0] for e in (2.0, 30.0, 3_000.0)]
+    worse = [excess(solution, X, y, best) for solution in found]
+    assert worse[2] < 0.01 < worse[0]
+    assert worse[2] < worse[1] < worse[0]
+
+
+def test_scores_tell_what_parties_have_in_common():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((20_000, 1))
+    X = shared + 0.5 * rng.standard_normal((20_000, 8))
+    y = X.mean(axis=1) + rng.standard_normal(20_000)
+    best, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=math.inf), X, y)
+    with_scores, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=5.0), X, y, seed=0)
+    without, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=5.0, cross="zero"), X, y, seed=0)
+    assert with_scores.facts["cross"] == "scores"
+    assert 3 * excess(with_scores, X, y, best) < excess(without, X, y, best)
+
+
+def test_few_of_many_sparse_columns_are_found():
+    A, y, x = make_featurewise_frank_wolfe(20_000, 2_000, coef_density=0.002, coef=True, random_state=0)
+    study = a_study(20_000, (500,) * 4, epsilon=4.0, l1_radius=float(np.abs(x).sum()))
+    solution, wire = run(study, csc_array(A), y, seed=1)
+    least = np.mean(np.square(y - A @ x))
+    worse = (np.mean(np.square(y - A @ weights_of(solution) - solution.intercept)) - least) / (np.var(y) - least)
+    assert worse < 0.1
+    assert max(sum(v.nbytes for answers in wire for v in answers[p].values()) for p in study.names) < 2_000

@@ -1,0 +1,183 @@
+"""A party checks its data against the study, answers a round once, and counts what it gave away."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from tacit.federated import Coordinator, Member, Node, Party, messages
+from tacit.federated.messages import Refusal, Request
+from tacit.federated.protocols import part_of
+from tacit.federated.protocols.base import Answer
+from tacit.federated.transports.in_process import InProcess
+from tacit.privacy import PlanViolationError, compose
+from tests.federated.conftest import ROWS, SECRET, Sums, a_study, run, some_parties
+
+pytestmark = pytest.mark.usefixtures("toy")
+
+X = np.arange(2.0 * ROWS).reshape(ROWS, 2)
+Y = np.arange(float(ROWS))
+
+
+def ask(node, number, step, **arrays):
+    request = Request(node.study.digest, node.name, number, step, arrays)
+    return messages.read(node.answer(messages.write(request)))
+
+
+@pytest.mark.parametrize(
+    ("party", "match"),
+    [
+        (Party(X[1:], Y[1:], name="a"), "29 rows, and the study agreed on 30"),
+        (Party(X[:, :1], Y, name="a"), "1 columns, and the study agreed on 2"),
+        (Party(X, name="a"), "holds the labels by the study, and was given none"),
+        (Party(X, Y, name="d"), "no party named 'd'"),
+        (Party(X, Y), "needs the name"),
+        (Party(X, Y.astype(str), name="a"), "real numbers"),
+    ],
+    ids=["rows", "columns", "labels", "unknown", "unnamed", "text"],
+)
+def test_data_that_does_not_fit_the_study(party, match):
+    with pytest.raises(ValueError, match=match):
+        Node(a_study(), party)
+
+
+def test_labels_where_the_study_has_none():
+    members = (Member("a", 2), Member("b", 3, True))
+    with pytest.raises(ValueError, match="holds no labels by the study"):
+        Node(a_study(members=members, labels="sketched"), Party(X, Y, name="a"))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Party(np.full((ROWS, 2), 123.25) * [1.0, np.nan]),
+        lambda: Party(np.full((ROWS, 2), 123.25) * [1.0, np.inf]),
+        lambda: Party([["123.25", "oops"]]),
+        lambda: Party(X, np.full(ROWS, np.nan)),
+        lambda: Party(X, Y[1:]),
+        lambda: Party(X, X),
+        lambda: Party(X, ids=Y[1:].astype(int), secret=SECRET),
+        lambda: Party(X, ids=Y.astype(int)),
+        lambda: Party(X, secret=SECRET),
+    ],
+    ids=["nan", "inf", "text", "nan-label", "few-labels", "table-of-labels", "few-ids", "no-secret", "no-ids"],
+)
+def test_bad_data_is_refused_and_not_quoted(make):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        make()
+    assert "123.25" not in str(error.value)
+    assert "oops" not in str(error.value)
+
+
+def test_tables_of_all_kinds():
+    study = a_study()
+    for table in (X, X.astype(int), X.tolist(), pd.DataFrame(X, columns=["u", "v"]), sparse.csr_matrix(X)):
+        holding = Party(table, Y, name="a").holding(study)
+        values = holding.X.toarray() if sparse.issparse(holding.X) else holding.X
+        np.testing.assert_array_equal(values, X)
+        assert holding.X.dtype == np.float64
+    assert sparse.issparse(holding.X)
+    assert holding.X.format == "csc"
+
+
+def test_classes_become_signs_and_others_are_refused():
+    study = a_study(loss="logistic", classes=("no", "yes"))
+    labels = np.where(Y % 3 == 0, "yes", "no")
+    np.testing.assert_array_equal(Party(X, labels, name="a").holding(study).targets, np.where(Y % 3 == 0, 1.0, -1.0))
+    labels[0] = "??"
+    with pytest.raises(ValueError, match="not one of the study's two classes") as error:
+        Party(X, labels, name="a").holding(study)
+    assert "??" not in str(error.value)
+
+
+@pytest.mark.parametrize("table", [X, sparse.csc_array(X)], ids=["dense", "sparse"])
+def test_rows_are_taken_in_the_order_of_their_tags(table):
+    ids = np.arange(ROWS)
+    turned = np.random.default_rng(0).permutation(ROWS)
+    one = Party(table, Y, name="a", ids=ids, secret=SECRET)
+    other = Party(table[turned], name="a", ids=ids[turned], secret=SECRET).labelled_by(one)
+    study = a_study()
+    for name in ("X", "targets"):
+        left, right = (getattr(party.holding(study), name) for party in (one, other))
+        np.testing.assert_array_equal(*(v.toarray() if sparse.issparse(v) else v for v in (left, right)))
+    assert not np.array_equal(one.holding(study).targets, Y)
+
+
+def test_a_round_is_answered_once_and_the_same_bytes_come_again(tmp_path):
+    study = a_study()
+    party = some_parties()[0]
+    outcome, wire, nodes = run(study, some_parties(), tmp_path)
+    ledger = nodes[0].ledger()
+    for node in (nodes[0], Node(study, party, tmp_path / "a")):
+        for requests, replies in zip(wire.requests, wire.replies, strict=True):
+            assert node.answer(requests["a"]) == replies["a"]
+        assert node.ledger() == ledger
+    assert [(entry.round, entry.release, entry.count) for entry in ledger] == [
+        (1, "sums", 1),
+        (2, "value", 1),
+        (3, "value", 1),
+    ]
+    assert [entry.multiplier for entry in ledger] == [outcome.plan.multiplier(f"a/{e.release}") for e in ledger]
+
+
+def test_noise_is_fresh_unless_seeded():
+    fresh = [run(a_study(), some_parties())[1].replies for _ in range(2)]
+    seeded = [run(a_study(random_state=1), some_parties())[1].replies for _ in range(2)]
+    assert all(fresh[0][1][name] != fresh[1][1][name] for name in "abc")
+    assert seeded[0] == seeded[1]
+    assert run(a_study(random_state=2), some_parties())[1].replies != seeded[0]
+
+
+def test_rounds_and_parties_have_noise_of_their_own():
+    nodes = [Node(a_study(random_state=1), party) for party in some_parties()]
+    words = {node._source(number).word() for node in nodes for number in range(5)}
+    assert len(words) == 15
+
+
+def test_a_party_plans_its_own_part():
+    study = a_study()
+    whole = Coordinator(study).plan
+    part = part_of(whole, "b")
+    assert [(r.name, r.count) for r in part.plan.releases] == [("sums", 1), ("value", 2)]
+    assert part.multiplier("value") == whole.multiplier("b/value")
+    assert part.budget == study.budget
+
+
+def test_there_is_no_more_than_the_plan():
+    _, _, nodes = run(a_study(), some_parties())
+    weights = np.ones(2)
+    refused = ask(nodes[0], 4, "value", weights=weights)
+    assert isinstance(refused, Refusal)
+    assert "more than the study grants" in refused.reason
+    assert sum(entry.count for entry in nodes[0].ledger()) == 3
+
+
+def test_a_party_can_say_what_it_gave_away():
+    study = a_study()
+    nodes = [Node(study, party) for party in some_parties()]
+    assert nodes[0].spent() is None
+    outcome = Coordinator(study).run(InProcess(nodes))
+    own = [node.spent() for node in nodes]
+    assert own[0].epsilon > own[1].epsilon == own[2].epsilon > 0.2  # the first was asked once more
+    assert compose(own, delta=study.delta).epsilon < study.epsilon  # others' second value was never asked for
+    assert "party a of federated toy solver, 3 Gaussian releases" in str(own[0])
+    assert outcome.guarantee.epsilon == study.epsilon
+    limit = Node(a_study(epsilon=np.inf), some_parties()[0])
+    ask(limit, 0, "hello")
+    ask(limit, 1, "sums")
+    assert limit.spent().epsilon == np.inf
+
+
+def test_an_answer_holds_what_its_round_released(monkeypatch):
+    monkeypatch.setattr(Sums, "answer", lambda *arguments: Answer({"sums": arguments[1].X.sum(axis=0)}))
+    with pytest.raises(PlanViolationError, match="sums"):
+        run(a_study(), some_parties())
+
+
+def test_a_transport_knows_its_parties():
+    with pytest.raises(ValueError, match="no such party here: z"):
+        InProcess([]).exchange({"z": b""})
+
+
+def test_the_representation_shows_no_data():
+    assert repr(some_parties()[1]) == "Party('b', 30 rows, 3 columns)"

@@ -1,0 +1,48 @@
+"""Processes that are killed in the middle of a study, and go on when they are started again."""
+
+import pytest
+
+from .support import Trial
+
+pytestmark = pytest.mark.engine
+
+
+def trial_of_rounds(folder):
+    return Trial(folder, protocol="feature-sharing", n_iter=2, n_shared=1)
+
+
+def finish(trial, coordinator, *parties):
+    assert coordinator.ended() == 0, coordinator.printed
+    assert all(party.ended() == 0 for party in parties), [party.printed for party in parties]
+    trial.check()
+
+
+def test_a_party_and_then_the_coordinator_are_killed(tmp_path):
+    trial = trial_of_rounds(tmp_path)
+    coordinator, a, b = trial.coordinator(), trial.party("hospital-a"), trial.party("hospital-b")
+    coordinator.until("round 1:")
+    a.kill()
+    a = trial.party("hospital-a")
+    coordinator.until("round 2:").kill()
+    finish(trial, trial.coordinator(), a, b)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round_", [0, 1, 2])
+def test_a_party_is_killed_with_its_engine(round_, tmp_path):
+    """The engine gives its key free only after a minute."""
+    trial = trial_of_rounds(tmp_path)
+    coordinator, a, b = trial.coordinator(), trial.party("hospital-a"), trial.party("hospital-b")
+    a.until("connected to the coordinator")
+    coordinator.until(f"round {round_}:")
+    b.kill_all()
+    finish(trial, coordinator, a, trial.party("hospital-b"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("round_", [0, 1, 2])
+def test_the_coordinator_is_killed_with_its_engine(round_, tmp_path):
+    trial = trial_of_rounds(tmp_path)
+    coordinator, a, b = trial.coordinator(), trial.party("hospital-a"), trial.party("hospital-b")
+    coordinator.until(f"round {round_}:").kill_all()
+    finish(trial, trial.coordinator(), a, b)
