@@ -13,6 +13,7 @@ what is not there yet; without it what is asked for is run again.
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,8 +45,8 @@ class Effort:
 
     epsilons: tuple[float, ...] = (0.1, 1.0, 3.0, 10.0)
     seeds: int = 3
-    rounds: int = 3  # of a whole fit that is timed
-    at_least: float = 5.0  # seconds of brute force that are timed
+    rounds: int = 5  # of what is timed
+    at_least: float = 5.0  # seconds of brute force that are timed, over all rounds
     iterations: int = methods.PAPER_ITERATIONS
     most_rows: int | None = None
     part: float | None = None  # of the rows and columns of the paper's shapes
@@ -145,16 +146,16 @@ def run_speed(store: Store, name: str, effort: Effort) -> None:
                 store.add(Record("draws", f"{columns}", sampler, None, 0, scores, [took], size=(columns,)))
     elif name == GROWTH:
         columns = [d for d in effort.columns if d >= 10**5 or (d == effort.columns[0] and effort.part)]
-        for d, (scores, took), size in timing.growing(columns, effort.at_least / 5):
+        for d, (scores, took), size in timing.growing(columns, effort.at_least / 5, effort.rounds):
             store.add(Record("growth", f"{d}", "bucket", 1.0, 0, scores, took, size=size))
     else:
         split = split_of(name, 0, effort)
         rounds = effort.rounds if name not in problems.SHAPES or problems.SHAPES[name].part == 1.0 else 1
+        brute = effort.at_least / rounds
         for epsilon in SPEED_EPSILONS:
-            for rung in timing.LADDER:
-                for turn in range(rounds if rung in ("bucket", "two-level") else 1):
-                    scores, took = timing.fit_times(split, epsilon, rung, turn, effort.at_least, effort.iterations)
-                    store.add(Record("speed", name, rung, epsilon, turn, scores, took, size=split.size))
+            for turn, rung in itertools.product(range(rounds), timing.LADDER):  # in turns: a busy machine slows all
+                scores, took = timing.fit_times(split, epsilon, rung, turn, brute, effort.iterations)
+                store.add(Record("speed", name, rung, epsilon, turn, scores, took, size=split.size))
 
 
 def run_kdda(store: Store, effort: Effort) -> None:

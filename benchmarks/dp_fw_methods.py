@@ -26,7 +26,8 @@ from tacit.kernels import gradient as codes
 from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
 from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, text
-from tacit.solvers.ball import Gradient, Path, RecomputedGradient, Scoring, SparseGradient
+from tacit.solvers.ball import Gradient, Path, Scoring
+from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
 from tacit.solvers.passes import CURVATURE
 
@@ -75,7 +76,7 @@ class FrankWolfe:
         return task, Meter(SOLVERS["frank-wolfe"].plan(task, 1.0).calibrate(budget), NoiseSource(seed))
 
     def gradient(
-        self, kind: type[SparseGradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
+        self, kind: type[Gradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
     ) -> tuple[Gradient, Path, Scoring]:
         """The gradient in one of the paper's forms; by default with the solver's tolerance. No noise: with a queue."""
         settings = Settings.of(task)
@@ -89,14 +90,21 @@ class FrankWolfe:
 
 
 def partial_seconds(
-    method: FrankWolfe, kind: type[SparseGradient], split: Split, budget: Budget, at_least: float, fewest: int = 5
+    method: FrankWolfe, kind: type[Gradient], split: Split, budget: Budget, at_least: float, fewest: int = 5
 ) -> tuple[float, float, int]:
-    """The processor's seconds for the start and for one iteration, and how many were timed after one to warm up."""
+    """The processor's seconds for the start and for one iteration, and how many were timed.
+
+    All of them where draws and steps are one compiled loop; otherwise some, after one to warm up.
+    """
     task, meter = method.opened(split.X, budget, 0)
     start = time.process_time()
     gradient, _, scoring = method.gradient(kind, task, split.X, split.y, meter)
     begun = time.process_time() - start
     draw = Vertices(gradient.sampler, scoring.units)  # type: ignore[arg-type]
+    if gradient.rounds is not None:
+        start = time.process_time()
+        draw.release_walk(meter, "vertices", method.count, gradient.step, gradient.rounds)
+        return begun, (time.process_time() - start) / method.count, method.count
     gradient.step(1, *draw.release(meter, "vertices"))
     start, made = time.process_time(), 0
     while made < method.count - 1 and (made < fewest or time.process_time() - start < at_least):

@@ -47,7 +47,7 @@ SPEED = """\
 
 T = {count:,} iterations, lambda = 50, from CSR rows to weights, with all that comes before the first iteration;
 calibrating the noise ({calibration:.1f} ms at most) and compiling are left out on all sides. Processor
-time of one thread, median of {rounds} runs; one run where rows are fewer than the paper's. With fewer rows and as many
+time of all threads, median of {rounds} runs; one run where rows are fewer than the paper's. With fewer rows and as many
 columns, what Algorithm 1 spends on columns weighs more, so ratios of such shapes flatter ours.
 
 *Algorithm 1* recomputes the gradient from all rows and looks at all 2 D vertices to draw one; it is compiled code on
@@ -71,7 +71,9 @@ Microseconds of a draw by each sampler, called from Python; scores are normal wi
 GROWTH = """\
 ### One iteration as columns grow
 
-{entries} entries a row and {rows} a column, all columns alike; epsilon = 1, draw and step together:
+{entries} entries a row and {rows} a column, all columns alike; epsilon = 1, draw and step together in the compiled
+loop. An iteration does as much at every size; what grows is how long it waits for memory, as the arrays of the smallest
+table fit a processor's caches and those of the largest do not:
 """
 
 KDDA = """\
@@ -330,7 +332,7 @@ def memory(results: Results) -> list[str]:
                 "peak of the process",
                 f"{scores['peak'] / 2**30:.2f} GiB, {scores['peak'] / scores['bytes']:.2f}x the data",
             ],
-            ["the fit", f"{scores['fit']:,.0f} s"],
+            ["the fit", f"{scores['fit']:,.0f} s of the processor"],
             ["accuracy on training rows", f"{scores['accuracy']:.3f}"],
         ]
         told = KDDA.format(rows=n, columns=d, entries=stored / n, count=int(scores["iterations"]))

@@ -1,10 +1,11 @@
 """The times of the DP Frank-Wolfe benchmark: whole fits, draws of the samplers, iterations as columns grow.
 
 A fit is a run of the solver: from CSR rows to weights, with all that is set up before the first iteration. Kernels are
-compiled before. Noise is calibrated before too, which takes both algorithms equally long; those seconds are kept. All
-of it runs in one thread, and what is counted is the processor's time, which others on the machine change less.
+compiled before. Noise is calibrated before too, which takes both algorithms equally long; those seconds are kept.
+What is counted is the processor's time, of all threads, which others on the machine change less.
 """
 
+import statistics
 import time
 from collections.abc import Iterator
 
@@ -15,7 +16,7 @@ from dp_fw_methods import FrankWolfe, algorithm_1, budget_for, partial_seconds, 
 from dp_fw_problems import Shape, Split
 from tacit.privacy import NoiseSource
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.solvers.ball import RecomputedGradient, SparseGradient
+from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
 
 Timed = tuple[dict[str, list[float]], list[float]]
 LADDER = ("bucket", "two-level", "gumbel", "algorithm 1")
@@ -70,12 +71,17 @@ def draw_seconds(sampler: str, columns: int, at_least: float) -> tuple[float, in
     return taken / made, made
 
 
-def growing(columns: list[int], at_least: float) -> Iterator[tuple[int, Timed, tuple[int, int, int]]]:
-    """The time of an iteration by the number of columns, at 30 entries a row and 3 a column, all columns alike."""
+def growing(columns: list[int], at_least: float, rounds: int) -> Iterator[tuple[int, Timed, tuple[int, int, int]]]:
+    """The time of an iteration by the number of columns, at 30 entries a row and 3 a column, all columns alike.
+
+    The median of some rounds, each from the start.
+    """
     for d in columns:
         n = d * ROWS_PER_COLUMN // ENTRIES
         X, y = problems.generate(n, d, ENTRIES, even=True)
         split = Split(X, y, X[:0], y[:0])
         method = FrankWolfe()
-        begun, each, made = partial_seconds(method, SparseGradient, split, budget_for(n, 1.0), at_least, 1_000)
+        budget = budget_for(n, 1.0)
+        timed = [partial_seconds(method, SparseGradient, split, budget, at_least, 1_000) for _ in range(rounds)]
+        begun, each, made = (statistics.median(part) for part in zip(*timed, strict=True))
         yield d, ({"start": [begun], "made": [float(made)]}, [each]), split.size

@@ -2,10 +2,13 @@
 
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn import decomposition
 from sklearn.base import clone
@@ -51,6 +54,19 @@ def test_signature_is_the_documented_one():
     assert all(f"{name} : " in text for name in parameters)
     for word in ("Unit: one row", "Neighbours", "Mechanism", "Released", "Assumed"):
         assert word in text[text.index("Privacy\n-------") :]
+
+
+@pytest.mark.skipif(not sklearn.__version__.startswith("1.9."), reason="the tables are those of scikit-learn 1.9")
+def test_the_page_names_everything_that_scikit_learn_has():
+    text = (Path(__file__).resolve().parents[2] / "docs" / "scikit-learn.md").read_text()
+    chapter = text[text.index("\n## PCA\n") : text.index("\n## Only in Tacit\n")]
+    told = dict(re.findall(r"^\| `(\w+)` \| (supported|different|refused) \|", chapter, re.MULTILINE))
+    frame = pd.DataFrame(spiked(), columns=list("abcdef"))
+    peer, ours = decomposition.PCA(2).fit(frame), tacit.PCA(2, 5.0, random_state=0).fit(frame)
+    names, own = ({name for name in {*dir(m), *vars(m)} if not name.startswith("_")} for m in (peer, ours))
+    assert set(told) == names
+    assert {name for name, verdict in told.items() if verdict != "refused"} == names & own
+    assert all(f"`{name}`" in chapter for name in own)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

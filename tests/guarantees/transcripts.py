@@ -251,11 +251,27 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         for kind in chosen:
             stack.enter_context(patch.object(kind, "release", named(kind.release)))
         stack.enter_context(patch.object(selection, "_pick", recorded_pick))
-        stack.enter_context(patch.object(Vertices, "release", recorded_vertex))
+        stack.enter_context(one_vertex_at_a_time(recorded_vertex))
         stack.enter_context(patch.object(Meter, "samples", recorded_sample))
         stack.enter_context(patch.object(ObjectivePerturbation, "draw", recorded_draw))
         stack.enter_context(patch.object(objective._Problem, "minimiser", recorded_minimiser))
         yield steps
+
+
+@contextmanager
+def one_vertex_at_a_time(release) -> Iterator[None]:
+    """Vertices are released by `release`, also those that a solver draws in a compiled walk.
+
+    The walk is made of the same compiled draw and step, and comes to the same vertices from the same words
+    (`tests/solvers/test_frank_wolfe.py`): what is seen here one draw at a time is what it draws from.
+    """
+    walk = Vertices.release_walk
+
+    def stepwise(self, meter, name, count, step, rounds=None):  # noqa: ARG001
+        return walk(self, meter, name, count, step)
+
+    with patch.object(Vertices, "release", release), patch.object(Vertices, "release_walk", stepwise):
+        yield
 
 
 def whole_scores(sampler):

@@ -35,6 +35,7 @@ def both(X, mean, radius):
 @pytest.mark.parametrize("block", [16, 4096])
 def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
     monkeypatch.setattr(moments, "BLOCK", block)
+    monkeypatch.setattr(moments, "PASS_BLOCK", block // 2)
     X = table()
     mean = np.linspace(-1, 1, 9) * shift
     Z = bounded(X, mean, 1.3)
@@ -116,6 +117,16 @@ def test_a_row_that_overflows_adds_nothing(kind):
     found = rows.packed_moments()
     assert np.all(np.isfinite(found))
     assert np.all(np.isfinite(rows.products(np.eye(2))))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
+def test_no_row_is_too_long_for_its_factor(kind):
+    # 2.6e-324 would round to the smallest number there is, 4.9e-324, and the row to almost twice the radius.
+    for size in (1e307, 3.8e307, 1e200):
+        rows = BoundedRows(Table.of(kind(np.array([[size, 0.0], [0.0, 1e-16]]))), np.zeros(2), 1e-16)
+        assert rows.packed_moments()[0] <= rows.moment_sensitivity().add_remove
+        assert np.abs(rows.products(np.eye(2))[0, 0]) <= rows.product_sensitivity(2).add_remove
+        assert rows.packed_moments()[2] > 0.9e-32
 
 
 def test_sparse_distances_are_never_too_small():

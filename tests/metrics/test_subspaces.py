@@ -67,3 +67,5 @@ def test_bad_input():
         principal_angles(np.ones((3, 2)), np.eye(2))
     with pytest.raises(ValueError, match="must not hold NaN"):
         principal_angles([[np.nan, 1.0]], np.eye(2))
+    with pytest.raises(ValueError, match="X must not hold NaN"):
+        captured_variance_ratio(np.eye(2), sparse.csr_array([[np.nan, 1.0]]))

@@ -17,9 +17,11 @@ from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
 from tacit.problems import L1Ball
 from tacit.solvers import SOLVERS, Rows, Strengths
-from tacit.solvers.ball import LazyGradient, Path, RecomputedGradient, Scoring, SparseGradient
+from tacit.solvers.ball import Path, Scoring
+from tacit.solvers.ball_sparse import LazyGradient, RecomputedGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
 from tacit.solvers.passes import CURVATURE
+from tests.privacy.mechanisms.test_additive import open_meter
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
 from . import support
@@ -223,22 +225,43 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget)
     path = Settings.of(asked).path(data.entry)
     law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), slope_limit(asked, 2.0, 0.0))
-    seen, release, strengths = [], Vertices.release, Strengths(np.zeros(d), np.zeros(d))
+    seen, walk, strengths = [], Vertices.release_walk, Strengths(np.zeros(d), np.zeros(d))
 
-    def noted(self, meter, name):
-        seen.append(release(self, meter, name))
-        return seen[-1]
+    def noted(self, *given):
+        seen[:] = walk(self, *given)
+        return seen
 
     counts, source = Counter(), NoiseSource(5)
-    with patch.object(Vertices, "release", noted):
+    with patch.object(Vertices, "release_walk", noted):
         for _ in range(2_500):
-            seen.clear()
             with calibrated.meter(source) as meter:
                 SOLVER.run(asked, data, strengths, meter)
             counts[tuple(seen)] += 1
     assert max(law.values()) > 3 * min(law.values())
     paths = list(law)
     assert chi_square_tail(np.array([counts[p] for p in paths]), np.array([law[p] for p in paths])) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
+def test_a_compiled_walk_draws_what_single_steps_draw(loss, monkeypatch):
+    """From the same words, also where they come in small blocks, and through rows that are due."""
+    data, path, units = rows(loss, 300, 40, sparse=True), Path(400, 30.0), 2**30
+    rule = scoring(loss, units, bound=1.0, limit=2.0, tolerance=0.02)
+    monkeypatch.setattr("tacit.privacy.noise.source.BLOCK_WORDS", 50)
+    found = []
+    for compiled in (True, False):
+        gradient = SparseGradient(data.Z, data.targets, rule, path, "bucket")
+        meter = open_meter("exponential", 1.0, count=path.count, seed=3)
+        rounds = gradient.rounds if compiled else None
+        assert compiled == (rounds is not None)
+        picks = Vertices(gradient.sampler, units).release_walk(meter, "r", path.count, gradient.step, rounds)
+        meter.finish()
+        found.append((picks, gradient.scores, gradient._since, *gradient.sampler.buckets, meter._source.words(3)))
+    assert found[0][0] == found[1][0]
+    for one, other in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(set(found[0][0])) > 20
+    assert np.any(gradient._since == path.count - 1)
 
 
 # --- rules and options -----------------------------------------------------------------------------------------------
@@ -372,8 +395,8 @@ def test_threads_and_runs_of_columns_change_nothing(loss, monkeypatch):
     data = rows(loss, 300, 40, sparse=True)
     asked = task(loss, 300, 40, True, epsilon=3.0, sampler="gumbel")
     usual = fit(asked, data)
-    monkeypatch.setattr("tacit.solvers.ball._MUCH_WORK", 0)
-    monkeypatch.setattr("tacit.solvers.ball._FEW_RUNS", 8)
+    monkeypatch.setattr("tacit.solvers.ball_sparse._MUCH_WORK", 0)
+    monkeypatch.setattr("tacit.solvers.ball_sparse._FEW_RUNS", 8)
     np.testing.assert_array_equal(fit(asked, data), usual)
 
 

@@ -4,7 +4,6 @@ Everything up to `calibrate` sees public numbers only. What comes after sees dat
 """
 
 import math
-import sys
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from tacit.estimators.progress import tell_progress
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import (
     EntryScale,
@@ -94,7 +94,7 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
     task = request.task
     bounding, calibrated = _Bounding.of(request), planned(request)
     source = NoiseSource.for_fit(request.random_state, stacklevel=5)
-    with calibrated.meter(source, _progress if request.verbose else None) as meter:
+    with calibrated.meter(source, tell_progress if request.verbose else None) as meter:
         rows, scaling, label, y_bounds = bounding.run(meter, X, targets, request.solver.layout)
         solution = request.solver.run(task, rows, _strengths(request, scaling, label), meter)
     _warn_of_lost(scaling, label)
@@ -257,9 +257,3 @@ def _warn_of_lost(scaling: Scaling, label: Scaling | None) -> None:
         )
     if told:
         warnings.warn(". ".join(told), FewRowsWarning, stacklevel=5)
-
-
-def _progress(name: str, made: int, planned: int) -> None:
-    """One line for each tenth of the planned releases: counts that were fixed before the data was read."""
-    if made * 10 // planned > (made - 1) * 10 // planned:
-        print(f"tacit: {made} of {planned} releases ({name})", file=sys.stderr)

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.driver import FewRowsWarning, _progress
+from tacit.estimators.driver import FewRowsWarning
+from tacit.estimators.progress import tell_progress
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
 from tacit.preprocessing.validation import declared_size, validated
 from tacit.privacy import Budget, Guarantee, NoiseSource, Plan, checks
@@ -48,7 +49,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     center_norm : float, default=None
         A public bound on the distance of a row from the mean, to which centred rows are clipped. None: found privately.
     clip : float, default=None
-        What the stochastic solver clips a row's x (x^T V) to, in units of the squared radius. None: found privately.
+        What the stochastic solver clips the norm of what a row adds to a product to, in units of the squared radius.
+        None: found privately.
     solver : {{"auto", "gauss", "stochastic", "variance-reduced", "power", "mod-sulq"}}, default="auto"
         "auto" is "gauss" if its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else
         "stochastic", or "power" on streams and for replace-one neighbours.
@@ -253,7 +255,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         solver = choose_pca(self.solver, task, float(self.memory_limit))
         calibrated = _planned(task, solver)
         source = NoiseSource.for_fit(self.random_state, stacklevel=4)
-        with calibrated.meter(source, _progress if self.verbose else None) as meter:
+        with calibrated.meter(source, tell_progress if self.verbose else None) as meter:
             rows, lost = Bounds(task).run(table, meter)
             spectrum = solver.run(task, rows, meter)
         if lost:

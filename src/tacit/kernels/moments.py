@@ -24,14 +24,21 @@ from tacit.problems.data import row_norm
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BLOCK = 1024
+BLOCK = 2048  # dense rows whose outer products are summed by one call of BLAS; fewer where rows are very long
+PASS_BLOCK = 256  # the same for products with a few vectors, where rows should still be in the cache when they return
 _SHRINK = 1.0 - 2.0**-30
+_LEAST_FACTOR = 1e-290  # numbers near the smallest that there are have few digits, and would round past the radius
 _CANCELLATION = 2.0**-40  # |x - m|^2 of sparse rows is found from differences that may lose this part of |m|^2
 
 
 def block_depth(n: int) -> int:
-    """The longest chain of roundings in a sum over n rows, taken by BLAS in blocks of `BLOCK` rows."""
-    return min(n, BLOCK) + -(-n // BLOCK) + 1
+    """The longest chain of roundings in a sum over n rows, taken by BLAS in blocks of a size between these."""
+    return max(min(n, size) + -(-n // size) + 1 for size in (BLOCK, PASS_BLOCK))
+
+
+def block_size(d: int) -> int:
+    """How many rows of d columns to sum outer products of at a time: 64 MB of them, or a few."""
+    return max(min(BLOCK, 2**23 // d), min(BLOCK, PASS_BLOCK))
 
 
 def product_slack(n: int, d: int, p: int, radius: float) -> float:
@@ -72,16 +79,19 @@ def dense_distances(X: Floats, mean: Floats, out: Floats) -> None:
 
 
 @kernel
+def _factor(norm: float, radius: float) -> float:
+    """What brings a norm to at most the radius; zero where it is not finite, or so large that f would lose digits."""
+    if norm <= radius * _SHRINK:
+        return 1.0
+    f = radius / norm * _SHRINK
+    return f if f > _LEAST_FACTOR else 0.0
+
+
+@kernel
 def bounding_factors(norms: Floats, radius: float, out: Floats) -> None:
-    """What to scale rows of these norms by so that none is longer than the radius; zero where a norm is not finite."""
+    """What to scale rows of these norms by so that none is longer than the radius; zero for those that overflow."""
     for i in range(len(norms)):
-        norm = norms[i]
-        if not norm < np.inf:
-            out[i] = 0.0
-        elif norm > radius * _SHRINK:
-            out[i] = radius / norm * _SHRINK
-        else:
-            out[i] = 1.0
+        out[i] = _factor(norms[i], radius)
 
 
 @kernel
@@ -93,13 +103,14 @@ def dense_bounded(X: Floats, mean: Floats, radius: float, out: Floats, norms: Fl
         for j in range(d):
             row[j] = np.float64(X[i, j]) - mean[j]
         norm = _norm(row)
+        f = _factor(norm, radius)
         norms[i] = min(norm, radius)
-        if not norm < np.inf:
+        if f == 0.0:
             row[:] = 0.0
             norms[i] = 0.0
-        elif norm > radius * _SHRINK:
+        elif f < 1.0:
             for j in range(d):
-                row[j] = row[j] / norm * (radius * _SHRINK)
+                row[j] *= f
 
 
 @kernel
@@ -135,22 +146,86 @@ def packed_diagonal(packed: Floats, d: int, out: Floats) -> None:
 
 
 @kernel
+def _sparse_distance(values: Floats, columns: Integers, mean: Floats, square: float) -> float:
+    """|x - mean| of one CSR row, never less than it is; infinite where it is not finite. `square` is |mean|^2."""
+    if square == 0.0:
+        return row_norm(values)
+    near, seen = 0.0, 0.0
+    for p in range(len(values)):
+        m = mean[columns[p]]
+        near += (values[p] - m) * (values[p] - m)
+        seen += m * m
+    total = near + max(square - seen, 0.0) + square * _CANCELLATION
+    return math.sqrt(total) if total < np.inf else np.inf
+
+
+@kernel
 def sparse_distances(data: Floats, indices: Integers, indptr: Integers, mean: Floats, out: Floats) -> None:
     """|x - mean| of each CSR row, never less than it is; infinite where it is not finite."""
     square = 0.0
     for value in mean:
         square += value * value
     for i in range(len(out)):
-        if square == 0.0:
-            out[i] = row_norm(data[indptr[i] : indptr[i + 1]])
+        start, end = indptr[i], indptr[i + 1]
+        out[i] = _sparse_distance(data[start:end], indices[start:end], mean, square)
+
+
+@kernel
+def sparse_products(
+    data: Floats,
+    indices: Integers,
+    indptr: Integers,
+    places: Integers,
+    mean: Floats,
+    radius: float,
+    V: Floats,
+    clip: float,
+    out: Floats,
+    along_mean: Floats,
+) -> None:
+    """Add f x u^T of the CSR rows at some places to `out`, and f u to `along_mean`; u = f V^T (x - m).
+
+    |f (x - m)| |u| is at most the clip, which may be infinite. V and `out` are row-major, and places in them are
+    unsigned: a compiler that knows that no place is negative makes loops over a row of V nearly twice as fast.
+    """
+    p = V.shape[1]
+    width = np.uint64(p)
+    flat, sums = V.ravel(), out.ravel()
+    square = 0.0
+    for value in mean:
+        square += value * value
+    shift = np.zeros(p)
+    if square > 0.0:
+        for j in range(len(mean)):
+            for k in range(p):
+                shift[k] += mean[j] * V[j, k]
+    u = np.empty(p)
+    for i in places:
+        start, end = indptr[i], indptr[i + 1]
+        norm = _sparse_distance(data[start:end], indices[start:end], mean, square)
+        f = _factor(norm, radius)
+        if f == 0.0:
             continue
-        near, seen = 0.0, 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            m = mean[indices[p]]
-            near += (data[p] - m) * (data[p] - m)
-            seen += m * m
-        total = near + max(square - seen, 0.0) + square * _CANCELLATION
-        out[i] = math.sqrt(total) if total < np.inf else np.inf
+        for k in range(p):
+            u[k] = -shift[k]
+        for e in range(np.uint64(start), np.uint64(end)):
+            first, value = np.uint64(indices[e]) * width, np.float64(data[e])
+            for k in range(width):
+                u[k] += value * flat[first + k]
+        for k in range(p):
+            u[k] *= f
+        length = min(norm, radius) * row_norm(u)
+        if not length < np.inf:
+            continue
+        if length > clip * _SHRINK:
+            for k in range(p):
+                u[k] *= clip / length * _SHRINK
+        for e in range(np.uint64(start), np.uint64(end)):
+            first, value = np.uint64(indices[e]) * width, f * np.float64(data[e])
+            for k in range(width):
+                sums[first + k] += value * u[k]
+        for k in range(p):
+            along_mean[k] += f * u[k]
 
 
 @kernel

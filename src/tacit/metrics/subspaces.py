@@ -45,7 +45,7 @@ def captured_variance_ratio(components: ArrayLike, X: Any, *, center: bool = Tru
     0.25
     """
     basis = _basis("components", components)
-    table = sparse.csr_array(X, dtype=np.float64) if _is_sparse(X) else inputs.numbers("X", X, dimensions=(2,))
+    table = _sparse_table(X) if _is_sparse(X) else inputs.numbers("X", X, dimensions=(2,))
     d = table.shape[1]
     if d != len(basis):
         raise ValueError(f"components must have as many columns as X, {d}, got {len(basis)}")
@@ -119,6 +119,12 @@ def _optimum(table: Any, mean: Floats, k: int) -> float:
         return float(table.power(2).sum() if _is_sparse(table) else np.square(table).sum()) - n * float(mean @ mean)
     start = np.ones(min(n, d))
     return float(np.square(sparse.linalg.svds(centred, k, return_singular_vectors=False, v0=start)).sum())
+
+
+def _sparse_table(X: Any) -> Any:
+    table = sparse.csr_array(X, dtype=np.float64)
+    inputs.numbers("X", table.data)
+    return table
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:

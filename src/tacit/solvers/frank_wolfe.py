@@ -3,9 +3,10 @@
 Algorithm. In iteration t draw a signed vertex s e_j of the ball |w|_1 <= radius with weight exp(-k s g_j), g the sum of
 the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta_t = 2 / (t + 2); `step` below 1 is a
 constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
-an entry in column j, or that are due (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
-(`tacit.solvers.ball.LazyGradient`). On dense rows it looks at all of them. No more weights than iterations differ from
-zero. The ball is the regulariser: C and alpha are not used.
+an entry in column j, or that are due, and changes what a row adds to g only where its slope is off by more than half of
+what is allowed (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
+(`tacit.solvers.ball_sparse.LazyGradient`). On dense rows it looks at all of them. No more weights than iterations
+differ from zero. The ball is the regulariser: C and alpha are not used.
 
 Privacy
 -------
@@ -41,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.kernels import gradient as codes
-from tacit.kernels.frank_wolfe import MOST_UNITS
+from tacit.kernels.frank_wolfe_rows import MOST_UNITS
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, checks
 from tacit.privacy.checks import Adjacency
@@ -49,7 +50,8 @@ from tacit.privacy.mechanisms import Threshold
 from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, Vertices, contribution_units
 from tacit.problems.scalar import sigmoid
 from tacit.solvers import text
-from tacit.solvers.ball import Gradient, Path, Queue, Scoring, gradient_for
+from tacit.solvers.ball import Gradient, Path, Queue, Scoring
+from tacit.solvers.ball_sparse import gradient_for
 from tacit.solvers.passes import CURVATURE
 from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
 
@@ -182,14 +184,13 @@ def _units(task: Task, meter: Meter) -> int:
 
 def _picks(gradient: Gradient, count: int, units: int, meter: Meter) -> list[tuple[int, int]]:
     """The vertices drawn; the best ones where there is no noise."""
+    sampler = gradient.sampler
+    if not isinstance(sampler, Queue):
+        return Vertices(sampler, units).release_walk(meter, "vertices", count, gradient.step, gradient.rounds)
     picks = []
     for t in range(1, count + 1):
-        if isinstance(gradient.sampler, Queue):
-            meter.grant("vertices", "exponential")
-            pick = gradient.sampler.best()
-        else:
-            pick = Vertices(gradient.sampler, units).release(meter, "vertices")
-        picks.append(pick)
-        if t < count:  # nothing is drawn after the last step
-            gradient.step(t, *pick)
+        meter.grant("vertices", "exponential")
+        picks.append(sampler.best())
+        if t < count:  # nothing is looked for after the last step
+            gradient.step(t, *picks[-1])
     return picks

@@ -12,6 +12,7 @@ import pytest
 from tacit.privacy import NoiseSource, PlanViolationError
 from tacit.privacy.mechanisms import Vertices, contribution_units
 from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, BucketSampler
+from tacit.privacy.noise import kernels
 from tests.privacy.mechanisms.test_additive import ADJACENCIES, open_meter
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
@@ -238,6 +239,35 @@ def test_the_non_private_limit_is_not_served():
     with pytest.raises(ValueError, match="without noise the best vertex is taken, and nothing is drawn"):
         Vertices(BucketSampler(nats([0.5]), LIMIT), 1).release(meter, "r")
     assert meter.left("r") == 1
+
+
+def test_a_compiled_walk_that_leaves_a_draw_open():
+    """Whether the vertex is kept is decided here; one that is kept is stepped to, unless it is the last."""
+    scores = np.array([0, 2**31])  # the gap of vertex 0 is a whole number of octaves, that of vertex 2 is not
+    mechanism, meter = Vertices(BucketSampler(scores, LIMIT), 1), open_meter("exponential", 2.0, count=60, seed=90)
+    asked, steps = [], []
+
+    def rounds(_, at, __, done, stop):
+        asked.append((done, stop))
+        return done, 2 * (done % 2), at, kernels.OPEN
+
+    drawn = mechanism.release_walk(meter, "r", 60, lambda *given: steps.append(given), rounds)
+    assert drawn == [(k % 2, 1) for k in range(60)]
+    assert steps == [(k + 1, k % 2, 1) for k in range(59)]
+    assert sum(done % 2 == 0 for done, _ in asked) == 30
+    assert sum(done % 2 for done, _ in asked) > 30  # some were turned down
+    assert all(done < stop <= 60 for done, stop in asked)
+
+
+def test_a_walk_longer_than_planned_is_refused_before_it_draws_more():
+    scores, steps = nats([0.5, -1.0]), []
+    for rounds in (None, lambda _, at, __, ___, stop: (stop, -1, at, kernels.DONE)):
+        meter = open_meter("exponential", 2.0, count=40)
+        with pytest.raises(PlanViolationError, match="planned 40 times"):
+            Vertices(BucketSampler(scores, LIMIT), 1).release_walk(meter, "r", 41, lambda *t: steps.append(t), rounds)
+    most = contribution_units(2.0, "add-remove")
+    with pytest.raises(ValueError, match="contribution must be at most"):
+        Vertices(BucketSampler(scores, LIMIT), most + 1).release_walk(meter, "r", 1, steps.append, rounds)
 
 
 # Refusals

@@ -1,8 +1,8 @@
 """The step "bounds": what the parties must know of units before they can release anything else.
 
 An entry bound per party, unless one is declared. Each row speaks with one of its entries: row i with number i modulo
-their count, among those that are not zero. The range of a regression's target, unless declared: its holder finds the
-centre as a fit does, with `LabelScale`, and then how far labels reach from it.
+their count, among those that are not zero. The range of a regression's target: its holder finds the centre as a fit
+does, with `LabelScale`, and then how far labels reach from it; inside the range that was declared, if one was.
 
 Privacy. Bounds are read off noisy histograms of magnitudes in which a row counts once, or not at all: sensitivity 1,
 and sqrt(2) for replace-one. Everything after is a function of noisy counts.
@@ -31,16 +31,22 @@ _EDGES = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 2) * (1.0 + 2.0**-
 _BLOCK = 1 << 14
 _ENTRY = "entry bound"
 _LABEL = "label: reach"
+_SHARE = 0.05  # of the budget, at least
 _LABEL_WEIGHT = 3.0  # of a share, next to 1 for the entry bound of a party
 _LABELS_BEYOND = 1 / 32  # labels that are cut off, as a part of what may be of others: all columns suffer from them
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounding step of a study; `entries` says whether the protocol needs entry bounds."""
+    """The bounding step of a study.
+
+    `entries` says whether the protocol needs entry bounds; `within`, whether a range that was declared for the target is
+    narrowed to what labels take up of it, where that costs little: noise goes with the range.
+    """
 
     study: Study
     entries: bool = True
+    within: bool = False
 
     @cached_property
     def finds_entries(self) -> bool:
@@ -50,7 +56,13 @@ class Bounds:
     @cached_property
     def finds_labels(self) -> bool:
         """Whether the label holder looks for the range of the target."""
-        return self.study.loss == "squared" and self.study.y_bounds is None
+        if self.study.loss != "squared" or self.study.y_bounds is None:
+            return self.study.loss == "squared"
+        return self.within and self.study.budget.is_private and self._cost(_LABEL_WEIGHT) <= _SHARE
+
+    def _cost(self, weight: float) -> float:
+        """The part of the budget at which so many bounds stand out of the noise."""
+        return 700.0 * weight / (self.study.n_rows * self.study.budget.mu) ** 2
 
     @property
     def needed(self) -> bool:
@@ -63,8 +75,8 @@ class Bounds:
         budget = self.study.budget
         weight = self.finds_entries * len(self.study.members) + self.finds_labels * _LABEL_WEIGHT
         if not budget.is_private or not weight:
-            return 0.05 * bool(weight)
-        return min(0.40, max(0.05, 700.0 * weight / (self.study.n_rows * budget.mu) ** 2))
+            return _SHARE * bool(weight)
+        return min(0.40, max(_SHARE, self._cost(weight)))
 
     def releases(self) -> tuple[Release, ...]:
         """Of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
@@ -95,12 +107,15 @@ class Bounds:
         return found
 
     def _label_range(self, targets: Floats, meter: Meter) -> Floats:
+        declared = self.study.y_bounds or (-math.inf, math.inf)
+        targets = np.clip(targets, *declared)
         scaling = LabelScale(self.study.n_rows).run(meter, targets)
         centre, fallback = float(scaling.centre[0]), scaling.limit * float(scaling.scale[0])
         beyond = part_beyond(self.study) * _LABELS_BEYOND
         with np.errstate(over="ignore"):
             reach = magnitude_bound(meter, _LABEL, np.abs(targets - centre), beyond) or fallback
-        return np.array([centre - reach, centre + reach])
+        low, high = max(centre - reach, declared[0]), min(centre + reach, declared[1])
+        return np.array([low, high] if low < high else declared)
 
     def entry_bounds(self, answers: Mapping[str, Arrays]) -> dict[str, float]:
         """Of each party, from the answers to this step (none, if it was not needed)."""

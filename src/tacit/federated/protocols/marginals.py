@@ -28,7 +28,7 @@ moments          z z^T in Frobenius norm: 1, and sqrt(2).
 cross            J z, or J times a score of z clipped to [-1, 1], J the public sketch with column norms at most c_J:
                  c_J, and twice that.
 labels           (labels="sketched") J t / Y at the party that holds them: c_J, and twice that. The others take J^T of
-                 what was released as their t, which is public then, and its largest entry as Y.
+                 what was released as their t, which is public then, clipped to a Y that follows from it.
 
 Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
 """

@@ -46,7 +46,7 @@ class Part:
     products: Floats  # of columns with the target, which is centred at `target_mean` and over `target_bound`
     sums: Floats
     squares: Floats
-    noise_of_products: float
+    variance_of_products: Floats
     noise_of_sums: float
     noise_of_squares: float  # on the diagonal; less by sqrt(2) off it
 
@@ -61,9 +61,11 @@ class Part:
         return moments.repaired(centred, _FLOOR * self.noise_of_squares)
 
     def slope(self, target_mean: float) -> Floats:
-        """Of the columns with the target less `target_mean`, summed over rows; shrunk as well."""
-        shrunk = moments.shrunk(self.products, np.full_like(self.products, self.noise_of_products**2))
-        return self.target_bound * shrunk - self.sums * (target_mean - self.target_mean)
+        """Of the columns with the target less `target_mean`, summed over rows; shrunk each by itself, and together."""
+        shrunk = moments.shrunk(self.products, self.variance_of_products)
+        noise, total = float(self.variance_of_products.sum()), float(self.products @ self.products)
+        together = max(0.0, 1.0 - noise / total) if total > 0.0 else 1.0
+        return self.target_bound * together * shrunk - self.sums * (target_mean - self.target_mean)
 
 
 def coordinate(agreed: Agreement) -> Rounds:
@@ -79,7 +81,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     blocks = [part.covariances(study.n_rows) for part in parts]
     covariance = block_diag(*blocks)
     if agreed.cross is not None:
-        weights = _own_weights(parts, blocks, mean, study.l1_radius)
+        weights = [_own_weights(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
         told = _scores(agreed.cross, study.n_rows, parts, blocks, weights)
         sketches = yield {name: Question("cross", told[i]) for i, name in enumerate(study.names)}
         if agreed.cross.columns:
@@ -148,30 +150,44 @@ def _part(
     study, k, holder = agreed.study, agreed.n_selected[name], agreed.study.label_holder
     said = found if agreed.label_sketch is None else first[holder]
     mean = float(_taken(said, "label mean", (1,))[0]) if study.fit_intercept else 0.0
-    bound = largest_target(y_bounds, mean)
+    bound, label_error = largest_target(y_bounds, mean), 0.0
     if agreed.label_sketch is not None and name != holder:
         released = _taken(said, "labels", (agreed.label_sketch.size,))
-        bound *= Target.from_sketch(agreed.label_sketch, released).bound
+        largest = Target.from_sketch(agreed.label_sketch, released).bound
+        bound, label_error = bound * largest, _label_error(agreed, released) / largest**2
     selected = np.arange(k)
     if agreed.selects(name):
         selected = _taken(found, "columns", (k,)).astype(np.int64)
         if len(np.unique(selected)) < k or selected.min() < 0 or selected.max() >= study.member(name).n_features:
             raise RefusedError(f"party {name!r} answered with columns that it does not have")
+    norm = float(_taken(found, "row norm", (1,))[0])
+    if norm <= 0.0:
+        raise RefusedError(f"party {name!r} answered with a row norm that is not above 0")
     products = _taken(found, "correlations", (k, 2))
     squares = np.zeros((k, k))
     squares[np.triu_indices(k)] = _taken(found, "moments", (k * (k + 1) // 2,))
+    noise = agreed.noise(name, "correlations", PRODUCTS)
     return Part(
         selected=selected,
-        row_norm=float(_taken(found, "row norm", (1,))[0]),
+        row_norm=norm,
         target_mean=mean,
         target_bound=bound,
         products=products[:, 0],
         sums=products[:, 1] / SUMS,
         squares=squares + np.triu(squares, 1).T,
-        noise_of_products=agreed.noise(name, "correlations", PRODUCTS),
-        noise_of_sums=agreed.noise(name, "correlations", PRODUCTS) / SUMS,
+        variance_of_products=noise**2 + label_error * np.maximum(np.diag(squares), 0.0),
+        noise_of_sums=noise / SUMS,
         noise_of_squares=agreed.noise(name, "moments", SQUARES),
     )
+
+
+def _label_error(agreed: Agreement, released: Floats) -> float:
+    """The mean squared error of a product of sketched labels with a column of norm 1: from noise, and the sketch."""
+    sketch = agreed.label_sketch
+    assert sketch is not None
+    noise = agreed.noise(agreed.study.label_holder, "labels", sketch.sensitivity(1.0)) ** 2
+    exact = max(float(released @ released) - sketch.size * noise, 0.0)
+    return noise + (0.0 if sketch.size >= sketch.n_rows else exact / sketch.size)
 
 
 def _taken(answer: Arrays, name: str, shape: tuple[int, ...]) -> Floats:
@@ -182,12 +198,11 @@ def _taken(answer: Arrays, name: str, shape: tuple[int, ...]) -> Floats:
     return array
 
 
-def _own_weights(parts: Sequence[Part], blocks: Sequence[Floats], mean: float, radius: float) -> list[Floats]:
-    """What each party's columns would predict alone, for its rows of norm 1."""
-    return [
-        moments.least_squares(block, part.slope(mean), radius * part.row_norm)
-        for part, block in zip(parts, blocks, strict=True)
-    ]
+def _own_weights(agreed: Agreement, part: Part, block: Floats, mean: float) -> Floats:
+    """What a party's columns would predict alone, for its rows of norm 1."""
+    n = agreed.study.n_rows
+    squares = block if agreed.study.fit_intercept else block + np.outer(part.sums, part.sums) / n
+    return moments.least_squares(squares, part.slope(mean), agreed.study.l1_radius * part.row_norm)
 
 
 def _scores(

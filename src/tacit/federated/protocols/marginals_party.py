@@ -22,6 +22,7 @@ from tacit.federated.sketches import Sketch
 from tacit.privacy import Meter, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity, TopK
 
+_SKETCH_CLIP = 2.0  # of sketched labels, in deviations of what the sketch says
 _ROUNDED_UP = 1.0 + 2.0**-40  # the norm of a row that was scaled to norm 1 in float64
 
 
@@ -41,9 +42,13 @@ class Target:
 
     @classmethod
     def from_sketch(cls, sketch: Sketch, released: Floats) -> "Target":
-        """What a released sketch says of the labels, in units of their bound."""
+        """What a released sketch says of the labels, in units of their bound; clipped where it is mostly noise."""
         values = sketch.back(released)
-        return cls(values, 0.0, max(float(np.abs(values).max()), 1e-100))
+        bound = float(np.abs(values).max())
+        if sketch.size < sketch.n_rows:
+            bound = min(bound, _SKETCH_CLIP * math.sqrt(float(np.mean(np.square(values)))))
+        bound = max(bound, 1e-100)
+        return cls(np.clip(values, -bound, bound), 0.0, bound)
 
 
 def bounds(agreed: Agreement, holding: Holding, question: Question, meter: Meter) -> Answer:

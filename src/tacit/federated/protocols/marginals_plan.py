@@ -101,7 +101,7 @@ class Agreement:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.bounds = Bounds(study, entries=False)
+        self.bounds = Bounds(study, entries=False, within=True)
         self.n_selected = n_selected(study)
         self.cross = cross_for(study)
         self.label_sketch = sketch_for(study) if study.labels == "sketched" else None

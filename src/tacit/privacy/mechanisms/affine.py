@@ -8,13 +8,14 @@ r_j| stays below `LARGEST_PART` each world is off by at most one unit, so a row 
 than what it adds to scale r_j and to b_j: its contribution must be `ROUNDING_UNITS` below what a draw allows.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy import checks
 from tacit.privacy.mechanisms.vertices import _RoundSampler
 from tacit.privacy.noise import affine, vertices
-from tacit.privacy.noise.source import Words
 
 Integers = NDArray[np.int64]
 
@@ -34,16 +35,20 @@ class AffineBucketSampler(_RoundSampler):
         A public bound on all scores, at any scale that is reached.
     """
 
+    _compiled = staticmethod(affine.draw_by_rates)
+
     def __init__(self, rates: Integers, constants: Integers, limit: int) -> None:
         super().__init__(np.empty_like(constants), limit)
         if not isinstance(rates, np.ndarray) or rates.dtype != np.int64 or rates.shape != constants.shape:
             raise TypeError("rates must be an array of int64, as long as the constants")
         self._rates, self._constants = rates, constants
-        order, place, octave = (np.empty(len(rates), dtype=np.int32) for _ in range(3))
-        at_least = np.zeros(vertices.whole_octave(self._limit) + 2, dtype=np.int32)
-        self.buckets = vertices.Buckets(order, place, octave, at_least)
+        self.buckets = vertices.empty_buckets(len(rates), self._limit)
         self._scale, self._lowest, self._steepest = 1.0, 0.0, 0
         self._sort()
+
+    @property
+    def _given(self) -> tuple[Any, ...]:  # type: ignore[override]
+        return self._scale, self._lowest, self._rates, self._constants, self._scores, *self.buckets
 
     def scale_to(self, scale: float) -> None:
         """Move all scores to a scale that is at most the present one."""
@@ -73,7 +78,3 @@ class AffineBucketSampler(_RoundSampler):
         affine.write_largest(self._scale, self._lowest, self._rates, self._constants, self._scores)
         self.buckets.at_least[:] = 0
         self._require(vertices.sort_into_buckets(self._scores, self._limit, self.buckets))
-
-    def _rounds(self, words: Words, at: int) -> vertices.Round:
-        scales = self._scale, self._lowest
-        return affine.draw_by_rates(words, at, *scales, self._rates, self._constants, self._scores, *self.buckets)

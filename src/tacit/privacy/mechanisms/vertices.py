@@ -16,10 +16,11 @@ that keeps the range within e0 = 1 / multiplier.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,11 @@ Integers = NDArray[np.int64]
 
 LARGEST_LIMIT = vertices.LARGEST_LIMIT
 _OCTAVE = 2**exact.OCTAVE_BITS
+_AT_ONCE = 32  # releases of a compiled walk that are granted together: progress is shown in between
+
+Step = Callable[[int, int, int], None]
+Walked = tuple[int, int, int, int]
+Rounds = Callable[[Words, int, Integers, int, int], Walked]
 
 
 @lru_cache(maxsize=64)
@@ -52,6 +58,11 @@ def contribution_units(multiplier: float, adjacency: Adjacency) -> int:
     e0 = Fraction(1.0 / checks.positive("multiplier", multiplier))
     moves = 2 if checks.adjacency(adjacency) == "add-remove" else 4
     return int(e0 * _OCTAVE * 2**128 / (moves * (exact.ln2(128) + 1)))
+
+
+def _signed(vertex: int) -> tuple[int, int]:
+    """(j, sign) of the vertex with this number."""
+    return vertex >> 1, 1 - 2 * (vertex & 1)
 
 
 class VertexSampler(ABC):
@@ -88,26 +99,33 @@ class VertexSampler(ABC):
     def draw(self, source: NoiseSource) -> tuple[int, int]:
         """(j, sign) with probability exactly in proportion to 2^(-sign scores[j] / 2^32)."""
 
+    def keeps(self, vertex: int, source: NoiseSource) -> bool:
+        """Whether to keep a vertex that was proposed, where a compiled round left that open."""
+        j, sign = _signed(vertex)
+        # Envelopes are whole octaves above the score -sign a_j: the fraction of the gap is the score's own.
+        return exact.bernoulli_octave(source.word, sign * int(self._scores[j]) % _OCTAVE)
+
 
 class _RoundSampler(VertexSampler):
-    """A sampler whose rounds are compiled."""
+    """A sampler whose rounds are compiled.
 
-    @abstractmethod
-    def _rounds(self, words: Words, at: int) -> vertices.Round:
-        """Rounds until one ends with a vertex, or the words end."""
+    `_compiled(words, at, *_given)` makes rounds until one ends with a vertex, or the words end.
+    """
+
+    _compiled: ClassVar[Callable[..., vertices.Round]]
+    _given: tuple[Any, ...]
 
     def draw(self, source: NoiseSource) -> tuple[int, int]:
         while True:
             words, at = source.window()
-            vertex, at, stopped = self._rounds(words, at)
+            vertex, at, stopped = self._compiled(words, at, *self._given)
             source.consume(at)
+            if stopped == kernels.DONE:  # nearly all draws end here; Python's share of their time is the larger one
+                return vertex >> 1, 1 - 2 * (vertex & 1)
             if stopped == kernels.SHORT:
                 source.refill()
-                continue
-            j, sign = vertex >> 1, 1 - 2 * (vertex & 1)
-            # Envelopes are whole octaves above the score -sign a_j: the fraction of the gap is the score's own.
-            if stopped == kernels.DONE or exact.bernoulli_octave(source.word, sign * int(self._scores[j]) % _OCTAVE):
-                return j, sign
+            elif self.keeps(vertex, source):
+                return _signed(vertex)
 
     @staticmethod
     def _require(within: bool) -> None:
@@ -129,18 +147,16 @@ class BucketSampler(_RoundSampler):
     with `buckets` after each change.
     """
 
+    _compiled = staticmethod(vertices.draw_from_buckets)
+
     def __init__(self, scores: Integers, limit: int) -> None:
         super().__init__(scores, limit)
-        order, place, octave = (np.empty(len(scores), dtype=np.int32) for _ in range(3))
-        at_least = np.zeros(vertices.whole_octave(self._limit) + 2, dtype=np.int32)
-        self.buckets = vertices.Buckets(order, place, octave, at_least)
+        self.buckets = vertices.empty_buckets(len(scores), self._limit)
+        self._given = scores, *self.buckets
         self._require(vertices.sort_into_buckets(scores, self._limit, self.buckets))
 
     def changed(self, places: Integers) -> None:
         vertices.promote_all(places, self._scores, self.buckets)
-
-    def _rounds(self, words: Words, at: int) -> vertices.Round:
-        return vertices.draw_from_buckets(words, at, self._scores, *self.buckets)
 
 
 class TwoLevelSampler(_RoundSampler):
@@ -154,6 +170,8 @@ class TwoLevelSampler(_RoundSampler):
     coins for the group, and by exact acceptance with weight over envelope for the vertex. So the law is exact.
     """
 
+    _compiled = staticmethod(vertices.draw_from_groups)
+
     def __init__(self, scores: Integers, limit: int) -> None:
         super().__init__(scores, limit)
         bits = len(scores).bit_length() // 2
@@ -161,13 +179,11 @@ class TwoLevelSampler(_RoundSampler):
         top, tops = (np.empty(count, dtype=np.int32) for _ in range(2))
         octave, tickets = np.empty(len(scores), dtype=np.int32), np.empty(count, dtype=np.uint64)
         self._groups = vertices.Groups(octave, top, tops, tickets, bits)
+        self._given = scores, self._groups
         self._require(vertices.sum_groups(scores, self._limit, self._groups))
 
     def changed(self, places: Integers) -> None:
         vertices.regroup(places, self._scores, self._groups)
-
-    def _rounds(self, words: Words, at: int) -> vertices.Round:
-        return vertices.draw_from_groups(words, at, self._scores, self._groups)
 
 
 class GumbelSampler(VertexSampler):
@@ -221,9 +237,47 @@ class Vertices:
 
     def release(self, meter: Meter, name: str) -> tuple[int, int]:
         """(j, sign) of the vertex drawn; the sign is as private as the index."""
+        self._check(meter, name)
+        return self.sampler.draw(meter.grant(name, self.kind).source)
+
+    def release_walk(
+        self, meter: Meter, name: str, count: int, step: Step, rounds: Rounds | None = None
+    ) -> list[tuple[int, int]]:
+        """`count` vertices, each one release; step(t, j, sign) changes the scores after the t-th, but not the last.
+
+        `rounds` does the same in a compiled loop, for a time: rounds(words, at, picks, done, stop) draws by the
+        sampler's scores and steps until `stop` numbers of vertices are in `picks`, of which `done` were there, or until
+        it cannot go on. It returns how many there are and what `tacit.privacy.noise.vertices.draw_from_buckets` does
+        for the last draw. From the same words it must come to the same vertices.
+        """
+        if rounds is None:
+            drawn = []
+            for t in range(1, count + 1):
+                drawn.append(self.release(meter, name))
+                if t < count:
+                    step(t, *drawn[-1])
+            return drawn
+        self._check(meter, name)
+        picks, done = np.empty(count, dtype=np.int64), 0
+        while done < count:
+            stop = min(done + _AT_ONCE, count)
+            source = meter.grant(name, self.kind, stop - done).source
+            while done < stop:
+                words, at = source.window()
+                done, vertex, at, stopped = rounds(words, at, picks, done, stop)
+                source.consume(at)
+                if stopped == kernels.SHORT:
+                    source.refill()
+                elif stopped == kernels.OPEN and self.sampler.keeps(vertex, source):
+                    picks[done] = vertex
+                    done += 1
+                    if done < count:
+                        step(done, *_signed(vertex))
+        return [_signed(vertex) for vertex in picks.tolist()]
+
+    def _check(self, meter: Meter, name: str) -> None:
         most = contribution_units(meter.multiplier(name), meter.adjacency)
         if self.contribution > most:
             raise ValueError(
                 f"contribution must be at most {most} for release {name!r}, {meter.adjacency}, got {self.contribution}"
             )
-        return self.sampler.draw(meter.grant(name, self.kind).source)

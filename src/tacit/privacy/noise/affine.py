@@ -8,17 +8,17 @@ envelope that is too high costs rounds, and no envelope bends the law.
 
 import numpy as np
 
-from tacit.privacy.noise.kernels import _ACCEPT, _OPEN, _SHORT, DONE, OPEN, SHORT, Words, kernel
+from tacit.privacy.noise.kernels import SHORT, Words, kernel
 from tacit.privacy.noise.vertices import (
+    TURNED_DOWN,
     Buckets,
     Integers,
     Places,
     Round,
-    _bucket_proposal,
-    _gap_decision,
-    _vertex_score,
-    demote,
+    judge,
+    lower,
     promote,
+    propose,
 )
 
 
@@ -78,20 +78,12 @@ def draw_by_rates(
     """Draw one vertex, as `draw_from_buckets` does; the score of every coordinate proposed is left in `scores`."""
     buckets = Buckets(order, place, octave, at_least)
     while True:
-        if at >= len(words):
-            return -1, at, SHORT
-        vertex, envelope = _bucket_proposal(words[at], buckets)
+        vertex, envelope, at = propose(words, at, buckets)
         if vertex < 0:
-            at += 1
-            continue
+            return -1, at, SHORT
         j = vertex >> 1
         scores[j] = score_at(scale, rates[j], constants[j])
-        decision, after = _gap_decision(words, at + 1, (envelope << 32) - _vertex_score(vertex, scores))
-        if decision == _ACCEPT:
-            return vertex, after, DONE
-        if decision == _SHORT:
-            return vertex, at, SHORT
-        if decision == _OPEN:
-            return vertex, after, OPEN
-        demote(j, _largest_between(scale, lowest, rates[j], constants[j]), buckets)
-        at = after
+        at, stopped = judge(words, at, at + 1, vertex, envelope, scores[j])
+        if stopped != TURNED_DOWN:
+            return vertex, at, stopped
+        lower(j, _largest_between(scale, lowest, rates[j], constants[j]), envelope, buckets)

@@ -37,6 +37,8 @@ Round = tuple[int, int, int]  # the vertex, the next word's place, and why the s
 LARGEST_LIMIT = 2**59  # of |a|: 2^27 octaves, and a bucket for each
 MOST_COORDINATES = 2**31 - 1  # their places are 32-bit numbers, and envelopes of all their vertices fit 63 bits
 
+TURNED_DOWN = 3  # how a round may end, next to DONE, SHORT and OPEN
+
 _0, _1 = np.uint64(0), np.uint64(1)
 _DEEPEST = 62  # octaves between two groups that are settled by the bits of one word
 
@@ -45,12 +47,6 @@ _DEEPEST = 62  # octaves between two groups that are settled by the bits of one 
 def whole_octave(score: int) -> int:
     """The least whole number of octaves at or above |score|."""
     return (abs(score) + 2**32 - 1) >> 32
-
-
-@kernel
-def _vertex_score(vertex: int, scores: Integers) -> int:
-    score = int(scores[vertex >> 1])
-    return score if vertex & 1 else -score
 
 
 @kernel
@@ -77,6 +73,21 @@ def _gap_decision(words: Words, at: int, gap: int) -> tuple[int, int]:
     return decision, (at if decision == _OPEN else after)
 
 
+@kernel
+def judge(words: Words, start: int, at: int, vertex: int, envelope: int, score: int) -> tuple[int, int]:
+    """Whether a vertex of this coordinate's score is kept, under an envelope of so many octaves.
+
+    The next word's place, which is `start`, the first of the round, where the words end; and how it came out.
+    """
+    gap = (envelope << 32) - (score if vertex & 1 else -score)
+    decision, after = _gap_decision(words, at, gap)
+    if decision == _SHORT:
+        return start, SHORT
+    if decision == _REJECT:
+        return after, TURNED_DOWN
+    return after, DONE if decision == _ACCEPT else OPEN
+
+
 # Buckets
 
 
@@ -91,6 +102,12 @@ class Buckets(NamedTuple):
     place: Places  # where a coordinate stands in the order
     octave: Places  # the bucket of a coordinate
     at_least: Places  # how many coordinates are in bucket b or above; the last entry, of no bucket, is 0
+
+
+def empty_buckets(size: int, limit: int) -> Buckets:
+    """Arrays for this many coordinates with scores up to the limit, for `sort_into_buckets` to fill."""
+    order, place, octave = (np.empty(size, dtype=np.int32) for _ in range(3))
+    return Buckets(order, place, octave, np.zeros(whole_octave(limit) + 2, dtype=np.int32))
 
 
 @kernel
@@ -200,30 +217,41 @@ def _bucket_proposal(word: np.uint64, buckets: Buckets) -> tuple[int, int]:
 
 
 @kernel
+def propose(words: Words, at: int, buckets: Buckets) -> tuple[int, int, int]:
+    """A vertex, the octave of its envelope, and the place of the word it came from; -1 if the words end before."""
+    while at < len(words):
+        vertex, envelope = _bucket_proposal(words[at], buckets)
+        if vertex >= 0:
+            return vertex, envelope, at
+        at += 1
+    return -1, 0, at
+
+
+@kernel
+def lower(j: int, score: int, envelope: int, buckets: Buckets) -> None:
+    """After a round that turned coordinate j down: `demote`, where the envelope shows that it may stand too high."""
+    if whole_octave(score) < envelope:
+        demote(j, score, buckets)
+
+
+@kernel
 def draw_from_buckets(
     words: Words, at: int, scores: Integers, order: Places, place: Places, octave: Places, at_least: Places
 ) -> Round:
     """Draw one vertex. A coordinate that is proposed and turned down goes to the bucket of its score.
 
-    The buckets come one array at a time: a tuple takes Python as long to hand over as the draw itself.
+    The buckets come one array at a time: a named tuple takes Python longer to hand over than the draw itself.
     """
     buckets = Buckets(order, place, octave, at_least)
     while True:
-        if at >= len(words):
-            return -1, at, SHORT
-        vertex, envelope = _bucket_proposal(words[at], buckets)
+        vertex, envelope, at = propose(words, at, buckets)
         if vertex < 0:
-            at += 1
-            continue
-        decision, after = _gap_decision(words, at + 1, (envelope << 32) - _vertex_score(vertex, scores))
-        if decision == _ACCEPT:
-            return vertex, after, DONE
-        if decision == _SHORT:
-            return vertex, at, SHORT
-        if decision == _OPEN:
-            return vertex, after, OPEN
-        demote(vertex >> 1, scores[vertex >> 1], buckets)
-        at = after
+            return -1, at, SHORT
+        score = int(scores[vertex >> 1])
+        at, stopped = judge(words, at, at + 1, vertex, envelope, score)
+        if stopped != TURNED_DOWN:
+            return vertex, at, stopped
+        lower(vertex >> 1, score, envelope, buckets)
 
 
 # Groups
@@ -367,11 +395,6 @@ def draw_from_groups(words: Words, at: int, scores: Integers, groups: Groups) ->
                 at = after
                 continue
         vertex, octave = _little_step(g, rest, scores, groups)
-        decision, after = _gap_decision(words, after, (octave << 32) - _vertex_score(vertex, scores))
-        if decision == _ACCEPT:
-            return vertex, after, DONE
-        if decision == _SHORT:
-            return vertex, at, SHORT
-        if decision == _OPEN:
-            return vertex, after, OPEN
-        at = after
+        at, stopped = judge(words, at, after, vertex, octave, int(scores[vertex >> 1]))
+        if stopped != TURNED_DOWN:
+            return vertex, at, stopped

@@ -45,9 +45,9 @@ class Table:
 
         return cls(X.shape[0], X.shape[1], is_sparse(X), read, X)
 
-    def blocks(self, places: Integers | None = None) -> Iterator[Any]:
-        """Blocks of a few rows: all of them, or those at some places. Dense ones have at most `moments.BLOCK`."""
-        step = _SPARSE_BLOCK if self.sparse else moments.BLOCK
+    def blocks(self, places: Integers | None = None, size: int | None = None) -> Iterator[Any]:
+        """Blocks of a few rows, all of them or those at some places; dense ones have at most `size`."""
+        step = _SPARSE_BLOCK if self.sparse else size or moments.PASS_BLOCK
         if places is None:
             for block in self.read():
                 for start in range(0, block.shape[0], step):
@@ -85,7 +85,7 @@ class BoundedRows:
         d = self.table.d
         packed = np.zeros(d * (d + 1) // 2)
         if not self.table.sparse:
-            for rows, _ in self._dense():
+            for rows, _ in self._dense(size=moments.block_size(d)):
                 width = d if d <= _WHOLE else _STRIP
                 for first in range(0, d, width):
                     moments.add_upper(rows[:, first : first + width].T @ rows[:, first:], first, packed)
@@ -121,13 +121,13 @@ class BoundedRows:
                     moments.clip_contributions(projections, norms, clip)
                 out += rows.T @ projections
             return out
-        along_mean = np.zeros(V.shape[1])
-        for rows, factors, norms in self._sparse(places):
-            projections = self._projections(rows, factors, V)
-            if clip is not None:
-                moments.clip_contributions(projections, norms, clip)
-            out += rows.T @ projections
-            along_mean += factors @ projections
+        along_mean, limit = np.zeros(V.shape[1]), math.inf if clip is None else clip
+        for block in [self.table.array] if places is not None else self.table.read():
+            chosen = np.arange(block.shape[0]) if places is None else places
+            parts = (block.data, block.indices, block.indptr)
+            moments.sparse_products(
+                *parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
+            )
         return out - np.outer(self.mean, along_mean) if self._shift > 0.0 else out
 
     def inner(self, V: Floats) -> Floats:
@@ -210,13 +210,14 @@ class BoundedRows:
 
     # ---- one block at a time
 
-    def _dense(self, places: Integers | None = None) -> Iterator[tuple[Floats, Floats]]:
+    def _dense(self, places: Integers | None = None, size: int | None = None) -> Iterator[tuple[Floats, Floats]]:
         """The rows, and a bound on their norms; both are overwritten by the next block."""
-        buffer, norms = np.empty((moments.BLOCK, self.table.d)), np.empty(moments.BLOCK)
-        for block in self.table.blocks(places):
-            size = block.shape[0]
-            moments.dense_bounded(np.ascontiguousarray(block), self.mean, self.radius, buffer[:size], norms[:size])
-            yield buffer[:size], norms[:size]
+        most = size or moments.PASS_BLOCK
+        buffer, norms = np.empty((most, self.table.d)), np.empty(most)
+        for block in self.table.blocks(places, most):
+            n = block.shape[0]
+            moments.dense_bounded(np.ascontiguousarray(block), self.mean, self.radius, buffer[:n], norms[:n])
+            yield buffer[:n], norms[:n]
 
     def _sparse(self, places: Integers | None = None) -> Iterator[tuple[Any, Floats, Floats]]:
         """The rows f x as CSR, the factors f, and a bound on |f (x - m)|; without the rows that overflow."""

@@ -2,9 +2,12 @@
 
 From a public random V, one product over all rows. Then T steps
 
-    G_t = sum over a Poisson sample of clip_C(x (x^T V)) + noise,    M <- (1 - b) M + b G_t,    V = polar(M),
+    G_t = sum over a Poisson sample of clip_C(x (x^T V W)) + noise,    M <- (1 - b) M + b G_t W^-1,    V = polar(M),
 
-b = min(1, c / t), on p = 2k columns; then Rayleigh and Ritz. It never holds a d x d matrix.
+b = min(1, c / t), on p = 2k columns; then Rayleigh and Ritz. It never holds a d x d matrix. With M = V H, H the
+symmetric factor, W is the inverse root of H scaled to norm 1: directions of large variance are weighed down, as they
+would take most of the clip and need the least of it. On text, where all rows share one direction, the others would
+else be lost in the noise.
 
 Privacy
 -------
@@ -12,9 +15,10 @@ Unit: one row. Neighbours: add-remove only: sampled releases are accounted for t
 
 - "first product": sum of x (x^T V) over all rows, each clipped to C_0 = 1.3 sqrt(p / d) R^2 (at most R^2), which few
   rows exceed as V is random: sensitivity C_0.
-- "lengths" (unless `clip` is declared, in units of R^2): a histogram of |x| |V^T x| / R^2. One row is in one bin.
-- "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history. A sample is
-  drawn by the meter with the probability of the plan, and its size is not used: sums are scaled by what is expected.
+- "lengths" (unless `clip` is declared, in units of R^2): a histogram of |x| |W V^T x| / R^2. One row is in one bin.
+- "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history, as V and W
+  are functions of earlier releases. A sample is drawn by the meter with the probability of the plan, and its size is
+  not used: sums are scaled by what is expected.
 - the small matrix and the total of `iterative`, over all rows.
 
 Accounted by the privacy loss distribution of all of them together. The rounding of the sums is in the sensitivity.
@@ -29,11 +33,12 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh, svd
 
 from tacit.privacy import Meter, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Histogram
-from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
+from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, random_start, spectrum_in
 from tacit.solvers.pca.rows import BoundedRows
 from tacit.solvers.pca.task import PcaTask, Spectrum
 
@@ -44,7 +49,32 @@ _STEPS = 20
 _SAMPLING = 0.25
 _AVERAGING = 2.0  # c: the weight of step t is c / t
 _CLIP_QUANTILE = 0.1  # low: rows that are all clipped to one length show their directions with the least noise
-_GRID = 2.0 ** (np.arange(-30, 1) / 3.0)  # of |x| |V^T x| / R^2
+_CLIP_PART = 0.5  # of that quantile: later V show that more of the variance lies in few directions
+_GRID = 2.0 ** (np.arange(-30, 1) / 3.0)  # of |x| |W V^T x| / R^2
+_EDGE = 0.5  # of the largest singular value of noise: variances are not told apart below it
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Orthonormal V, and symmetric weights W of norm 1 with their inverse; functions of what was released."""
+
+    V: Floats
+    weights: Floats
+    inverse: Floats
+
+    @classmethod
+    def of(cls, M: Floats, noise: float) -> "Directions":
+        """The polar factor of M, whose entries have noise of this standard deviation; no weights without noise."""
+        scale = float(np.abs(M).max()) or 1.0
+        left, sizes, right = svd(M / scale, full_matrices=False)
+        floored = np.maximum(sizes * scale, _EDGE * noise * math.sqrt(len(M)))
+        roots = np.sqrt(floored[-1] / floored) if noise > 0.0 else np.ones(len(sizes))
+        return cls(np.ascontiguousarray(left @ right), (right.T * roots) @ right, (right.T / roots) @ right)
+
+    @property
+    def weighed(self) -> Floats:
+        """V W, of spectral norm at most 1."""
+        return np.ascontiguousarray(self.V @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -78,39 +108,47 @@ class StochasticSolver:
         """Components in the span of the averaged products."""
         count, sampling, averaging = self.schedule(task)
         p, square = task.columns, rows.radius**2
-        V = first_directions(task, rows, meter)
-        clip = square * (clip_of_lengths(task, rows, V, meter) if task.clip is None else min(task.clip, 1.0))
-        sensitivity = rows.product_sensitivity(p, clip)
+        now = first_directions(task, rows, meter)
+        found = clip_of_lengths(task, rows, now.weighed, meter) if task.clip is None else min(task.clip, 1.0)
+        sensitivity = rows.product_sensitivity(p, square * found)
         mechanism = GaussianVector(sensitivity, bound=rows.bound)
-        mean = np.zeros((task.d, p))
-        variance = 0.0
+        noise = meter.multiplier("steps") * sensitivity.under(meter.adjacency) / sampling
+        mean, covariance = np.zeros((task.d, p)), np.zeros((p, p))  # of the products, and of the noise in their rows
+        variance = 0.0  # of that noise where weights are 1, over the square of `noise`
         for t in range(1, count + 1):
             places = meter.sample("steps", task.n) if sampling < 1.0 else None
-            total = mechanism.release(meter, "steps", rows.products(V, clip, places)) / sampling
+            total = mechanism.release(meter, "steps", rows.products(now.weighed, square * found, places)) / sampling
             weight = min(1.0, averaging / t)
-            mean = (1.0 - weight) * mean + weight * total
+            mean = (1.0 - weight) * mean + weight * (total @ now.inverse)
+            covariance = (1.0 - weight) ** 2 * covariance + weight**2 * (now.inverse @ now.inverse)
             variance = (1.0 - weight) ** 2 * variance + weight**2
-            V = orthonormal(mean)
-        noise = meter.multiplier("steps") * sensitivity.under(meter.adjacency) / sampling * math.sqrt(variance)
-        return spectrum_in(task, rows, mean, noise, meter)
+            now = Directions.of(mean, noise * math.sqrt(variance))
+        # The span is what counts; in these columns of it all noise has one size.
+        return spectrum_in(task, rows, mean @ _inverse_root(covariance), noise, meter)
 
 
-def first_directions(task: PcaTask, rows: BoundedRows, meter: Meter) -> Floats:
-    """One noisy product of all rows with random directions."""
+def first_directions(task: PcaTask, rows: BoundedRows, meter: Meter) -> Directions:
+    """From one noisy product of all rows with random directions."""
     p = task.columns
     clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
     mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
-    product = rows.products(random_start(task, meter), clip)
-    return orthonormal(mechanism.release(meter, "first product", product))
+    product = mechanism.release(meter, "first product", rows.products(random_start(task, meter), clip))
+    noise = meter.multiplier("first product") * mechanism.sensitivity.under(meter.adjacency)
+    return Directions.of(product, noise)
 
 
-def clip_of_lengths(task: PcaTask, rows: BoundedRows, V: Floats, meter: Meter) -> float:
-    """A quantile of |x| |V^T x| / R^2 from a noisy histogram; 1, which clips nothing, without noise."""
+def clip_of_lengths(task: PcaTask, rows: BoundedRows, weighed: Floats, meter: Meter) -> float:
+    """From a quantile of |x| |W V^T x| / R^2 by a noisy histogram; 1, which clips nothing, without noise."""
     edges = np.concatenate([[0.0], _GRID])
-    lengths = rows.lengths(V) / rows.radius**2
+    lengths = rows.lengths(weighed) / rows.radius**2
     counts = Histogram(edges).release(meter, "lengths", lengths)
     if not task.budget.is_private:
         return 1.0
     rising = np.maximum.accumulate(np.cumsum(counts))
     reached = np.flatnonzero(rising >= _CLIP_QUANTILE * task.n)
-    return float(edges[1 + (int(reached[0]) if len(reached) else len(counts) - 1)])
+    return _CLIP_PART * float(edges[1 + (int(reached[0]) if len(reached) else len(counts) - 1)])
+
+
+def _inverse_root(covariance: Floats) -> Floats:
+    values, vectors = eigh(covariance)
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)

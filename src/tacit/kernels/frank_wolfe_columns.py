@@ -1,0 +1,137 @@
+"""Sparse rows by column, for Frank-Wolfe: which rows have an entry in a column, and sums over all rows.
+
+Next to the CSR rows stand their rows by column: in runs of 2^bits columns, 2^bits i + (j mod 2^bits) for each entry
+(i, j), rows in order. A look at a column reads its run, which is short; a sort into fewer runs than columns is several
+times as fast, and values are looked up in the rows.
+
+A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0.
+
+Arrays that belong together come as plain tuples, in this order:
+entries    data, indices, indptr, and the bound that values are clipped to
+columns    bits, starts, rows: run r is rows[starts[r] : starts[r + 1]]
+"""
+
+import math
+
+import numba
+import numpy as np
+
+from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped, slope_at
+from tacit.problems.compiled import kernel
+
+Entries = tuple[Table, Places, Places, float]
+Columns = tuple[int, Places, Places]
+
+# The two passes over all rows take ranges of rows, and sums of their own for each, so that threads can share them:
+# whole numbers add up to the same in any order.
+_free = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+
+
+@_free  # type: ignore[misc]
+def look_at_rows(
+    first: int,
+    last: int,
+    entries: Entries,
+    bits: int,
+    targets: Floats,
+    offset: float,
+    loss: int,
+    limit: float,
+    unit: float,
+    slopes: Floats,
+    present: Flags,
+    scores: Integers,
+    counts: Integers,
+) -> bool:
+    """Which of these rows are present, and their slopes at margin 0; False if the places of a row do not rise.
+
+    What the rows add to the whole gradient goes to `scores`, and how many entries run r has to counts[r].
+    """
+    data, indices, indptr, bound = entries
+    for i in range(first, last):
+        norm, before = 0.0, -1
+        for p in range(indptr[i], indptr[i + 1]):
+            norm += np.float64(data[p]) * np.float64(data[p])
+            if indices[p] <= before:
+                return False
+            before = indices[p]
+            counts[indices[p] >> bits] += 1
+        present[i] = math.isfinite(norm) and math.isfinite(targets[i])
+        slopes[i] = slope_at(offset, targets[i], loss, limit) if present[i] else 0.0
+        weight = unit * slopes[i]
+        # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
+        for p in range(indptr[i], indptr[i + 1]):
+            if present[i]:
+                scores[indices[p]] += int(weight * clipped(data[p], bound))
+            else:
+                counts[indices[p] >> bits] -= 1
+    return True
+
+
+@_free  # type: ignore[misc]
+def list_rows(
+    first: int, last: int, entries: Entries, bits: int, present: Flags, following: Integers, rows: Places
+) -> None:
+    """Write the entries of these rows into their runs; following[r] is where the next one of run r goes."""
+    _, indices, indptr, _ = entries
+    mask = (1 << bits) - 1
+    for i in range(first, last):
+        if present[i]:
+            for p in range(indptr[i], indptr[i + 1]):
+                j = indices[p]
+                at = following[j >> bits]
+                rows[at] = (i << bits) | (j & mask)
+                following[j >> bits] = at + 1
+
+
+@kernel
+def entry(i: int, j: int, entries: Entries) -> float:
+    """The entry of row i in column j, which it has, clipped."""
+    data, indices, indptr, bound = entries
+    low, high = indptr[i], indptr[i + 1]
+    while low < high:
+        middle = (low + high) >> 1
+        if indices[middle] < j:
+            low = middle + 1
+        else:
+            high = middle
+    return clipped(np.float64(data[low]), bound)
+
+
+@kernel
+def sparse_gradient(
+    entries: Entries,
+    present: Flags,
+    targets: Floats,
+    offset: float,
+    loss: int,
+    limit: float,
+    unit: float,
+    weights: Floats,
+    scores: Integers,
+) -> None:
+    """The whole gradient at these weights, from all rows: what Algorithm 1 does in every iteration."""
+    data, indices, indptr, bound = entries
+    scores[:] = 0
+    for i in range(len(present)):
+        if present[i]:
+            margin = offset
+            for p in range(indptr[i], indptr[i + 1]):
+                margin += weights[indices[p]] * clipped(data[p], bound)
+            weight = unit * slope_at(margin, targets[i], loss, limit)
+            for p in range(indptr[i], indptr[i + 1]):
+                scores[indices[p]] += int(weight * clipped(data[p], bound))
+
+
+@kernel
+def sparse_margins(chosen: Integers, weights: Floats, entries: Entries, columns: Columns, out: Floats) -> None:
+    """Margins of rows for weights that are zero outside the chosen columns."""
+    bits, starts, rows = columns
+    out[:] = 0.0
+    mask = (1 << bits) - 1
+    for k in range(len(chosen)):
+        j = chosen[k]
+        for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
+            if rows[p] & mask == j & mask:
+                i = rows[p] >> bits
+                out[i] += weights[k] * entry(i, j, entries)

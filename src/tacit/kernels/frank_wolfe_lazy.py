@@ -1,0 +1,57 @@
+"""Frank-Wolfe on the squared loss of sparse rows: a gradient that is linear in the scale of the weights."""
+
+from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
+from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, clipped
+from tacit.problems.compiled import kernel
+
+
+@kernel
+def lazy_step(
+    t: int,
+    j: int,
+    gain: float,
+    entries: Entries,
+    columns: Columns,
+    unit: float,
+    margins: Floats,
+    rates: Integers,
+    noted: Integers,
+    marks: Places,
+) -> int:
+    """Add `gain` to weight j: what rows add to the sums of margin times entry, `rates`, changes.
+
+    Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
+    in `noted`; returns how many.
+    """
+    data, indices, indptr, bound = entries
+    bits, starts, rows = columns
+    count, mask = 0, (1 << bits) - 1
+    for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
+        if rows[p] & mask != j & mask:
+            continue
+        i = rows[p] >> bits
+        old = unit * margins[i]
+        margins[i] += gain * entry(i, j, entries)
+        new = unit * margins[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            x = clipped(data[k], bound)
+            change = int(new * x) - int(old * x)
+            if change != 0:
+                rates[indices[k]] += change
+                if marks[indices[k]] != t:
+                    marks[indices[k]] = t
+                    noted[count] = indices[k]
+                    count += 1
+    return count
+
+
+@kernel
+def lazy_rates(entries: Entries, present: Flags, unit: float, margins: Floats, rates: Integers) -> None:
+    """The sums of margin times entry, in whole numbers, from all rows."""
+    data, indices, indptr, bound = entries
+    rates[:] = 0
+    for i in range(len(present)):
+        if present[i] and margins[i] != 0.0:
+            weight = unit * margins[i]
+            for p in range(indptr[i], indptr[i + 1]):
+                rates[indices[p]] += int(weight * clipped(data[p], bound))
