@@ -118,7 +118,7 @@ def _rows(name: str) -> tuple[Any, Any]:
         return sets.public("breast_cancer")
     if name == "breast_cancer, bounds alone":
         X, y, _ = sets.load("breast_cancer")
-        return np.clip(2.0 * X / sets._BREAST_CANCER_MAXIMA - 1.0, -1.0, 1.0) / math.sqrt(X.shape[1]), y
+        return np.clip(2.0 * X / sets.BREAST_CANCER_MAXIMA - 1.0, -1.0, 1.0) / math.sqrt(X.shape[1]), y
     if name == "California":
         X, y = sets.public("california_housing")
         return X / math.sqrt(X.shape[1]), y

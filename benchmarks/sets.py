@@ -73,7 +73,7 @@ PUBLIC: dict[str, Kind] = {
 }
 
 # What no such tumour exceeds, column by column: mean, standard error and worst of ten measurements.
-_BREAST_CANCER_MAXIMA = np.array(
+BREAST_CANCER_MAXIMA = np.array(
     [
         *(30, 40, 200, 3000, 0.2, 0.4, 0.5, 0.25, 0.4, 0.1),
         *(3, 5, 25, 600, 0.04, 0.2, 0.4, 0.06, 0.1, 0.03),
@@ -155,7 +155,7 @@ def public(name: str) -> tuple[Any, Any]:
         low, high = np.array(columns).T
         return _to_unit(X, low, high), _to_unit(np.asarray(y, dtype=np.float64), *target)
     if name == "breast_cancer":
-        return _rows_of_norm_1(_to_unit(X, 0.0, _BREAST_CANCER_MAXIMA)), y
+        return _rows_of_norm_1(_to_unit(X, 0.0, BREAST_CANCER_MAXIMA)), y
     if name == "elec2":  # every column but the day of the week comes in [0, 1]
         X[:, _ELEC2_DAY] = (X[:, _ELEC2_DAY] - 1.0) / 6.0
         return _rows_of_norm_1(_to_unit(X, 0.0, 1.0)), y

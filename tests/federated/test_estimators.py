@@ -247,3 +247,12 @@ def test_progress_tells_rounds(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "tacit: round 0 (hello)"
     assert len(lines) == model.n_rounds_
+
+
+@pytest.mark.parametrize("protocol", ["marginals", "feature-sharing"])
+def test_without_an_intercept_there_is_none(protocol):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2_000, 4))
+    y = 5.0 + X[:, 0]
+    model = FederatedLasso(50.0, l1_radius=3.0, fit_intercept=False, protocol=protocol, random_state=0)
+    assert model.fit([Party(X[:, :2]), Party(X[:, 2:], y)]).intercept_ == 0.0

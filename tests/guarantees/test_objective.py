@@ -266,7 +266,9 @@ def least_rho(p, q):
 
 
 RUNS = [Run(loss, adjacency) for loss in ("squared", "logistic") for adjacency in ("add-remove", "replace-one")]
-every_run = pytest.mark.parametrize("run", RUNS, ids=str)
+every_run = pytest.mark.parametrize(
+    "run", [pytest.param(run, marks=[pytest.mark.slow] * (run.adjacency == "replace-one")) for run in RUNS], ids=str
+)
 
 
 def fresh(run):

@@ -93,6 +93,7 @@ def test_scores_are_not_changed():
 # The last bucket: everything from 31 octaves below the best
 
 
+@pytest.mark.slow
 def test_a_million_candidates_in_the_last_bucket():
     """Classes of gaps from 30 to 40 octaves, each of 2^18 to 2^21 candidates, seen together a thousand times."""
     gaps = np.array([30.0, 30.5, 31.0, 31.25, 32.0, 33.7, 36.0, 40.0])

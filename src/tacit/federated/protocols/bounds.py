@@ -40,8 +40,8 @@ _LABELS_BEYOND = 1 / 32  # labels that are cut off, as a part of what may be of 
 class Bounds:
     """The bounding step of a study.
 
-    `entries` says whether the protocol needs entry bounds; `within`, whether a range that was declared for the target is
-    narrowed to what labels take up of it, where that costs little: noise goes with the range.
+    `entries` says whether the protocol needs entry bounds; `within`, whether a range that was declared for the target
+    is narrowed to what labels take up of it, where that costs little: noise goes with the range.
     """
 
     study: Study

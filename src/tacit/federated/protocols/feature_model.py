@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution
-from tacit.federated.protocols.feature_residuals import LOSSES, half_width
+from tacit.federated.protocols.feature_residuals import LOSSES, half_width, middle
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Loss, Study
 
@@ -102,13 +102,12 @@ class Model:
         coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
         for (name, column), weight in self.weights.items():
             coefs[name][column] = weight
-        middle = sum(self.y_bounds) / 2.0 if self.study.loss == "squared" else 0.0
         facts = {
             "entry_bounds": dict(self.entry_bounds),
             "y_bounds": self.y_bounds,
             "features": {name: np.flatnonzero(coef) for name, coef in coefs.items()},
         }
-        return Solution(coefs, self.intercept + middle, facts)
+        return Solution(coefs, self.intercept + middle(self.study, *self.y_bounds), facts)
 
     def _limit(self, spread: float, label_noise: float) -> float:
         """What residuals are clipped to, from public numbers.

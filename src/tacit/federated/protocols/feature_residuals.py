@@ -101,14 +101,22 @@ def residuals(study: Study, X: Any, targets: Floats | None, view: View, sketch: 
     return Residuals(np.where(np.isnan(raw), 0.0, np.clip(raw, -view.limit, view.limit)), predictions)
 
 
+def middle(study: Study, low: float, high: float) -> float:
+    """What targets are counted from: the middle of their range, or zero for labels and without an intercept."""
+    return (low + high) / 2.0 if study.loss == "squared" and study.fit_intercept else 0.0
+
+
 def centred(study: Study, targets: Floats, low: float, high: float) -> Floats:
-    """Targets clipped to a range and counted from its middle; labels as they are."""
-    return np.clip(targets, low, high) - (low + high) / 2.0 if study.loss == "squared" else targets
+    """Targets clipped to a range and counted from its `middle`; labels as they are."""
+    return np.clip(targets, low, high) - middle(study, low, high) if study.loss == "squared" else targets
 
 
 def half_width(study: Study, low: float, high: float) -> float:
     """The largest absolute value of `centred` targets."""
-    return (high - low) / 2.0 if study.loss == "squared" else 1.0
+    if study.loss != "squared":
+        return 1.0
+    centre = middle(study, low, high)
+    return max(abs(low - centre), abs(high - centre))
 
 
 def _expected_derivative(study: Study, margins: Floats, guesses: Floats) -> Floats:
