@@ -61,11 +61,9 @@ class Part:
         return moments.repaired(centred, _FLOOR * self.noise_of_squares)
 
     def slope(self, target_mean: float) -> Floats:
-        """Of the columns with the target less `target_mean`, summed over rows; shrunk each by itself, and together."""
+        """Of the columns with the target less `target_mean`, summed over rows; shrunk by what noise explains."""
         shrunk = moments.shrunk(self.products, self.variance_of_products)
-        noise, total = float(self.variance_of_products.sum()), float(self.products @ self.products)
-        together = max(0.0, 1.0 - noise / total) if total > 0.0 else 1.0
-        return self.target_bound * together * shrunk - self.sums * (target_mean - self.target_mean)
+        return self.target_bound * shrunk - self.sums * (target_mean - self.target_mean)
 
 
 def coordinate(agreed: Agreement) -> Rounds:

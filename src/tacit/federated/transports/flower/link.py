@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from tacit.federated.transports.flower.runtime import Header, Runtime, kept_aliv
 _START = 60.0  # seconds that the engine gets to start, and the last one to let go of the port
 _POLL = 0.25  # seconds between two looks for replies
 _FAREWELL = 10.0  # seconds that parties get to hear that the study is done
+_RESEND = 20.0  # seconds without an answer after which a request is sent again
 _PATIENCE = 15.0  # seconds of waiting for a party before that is worth a word
 
 # The engine wants an app to run. This one holds no code, and nobody runs it.
@@ -46,11 +48,27 @@ clientapp = "tacit:none"
 """
 
 
+@dataclass(eq=False)
+class _Asked:
+    """A party's session, the messages with one request that went to it, and when the next one is due."""
+
+    session: tuple[int, str]
+    messages: list[str] = field(default_factory=list)
+    again: float = 0.0
+    wait: float = _RESEND
+
+    def sent(self, message: str, now: float) -> None:
+        """One more; the next one is due after twice the time."""
+        self.messages.append(message)
+        self.again, self.wait = now + self.wait, 2.0 * self.wait
+
+
 class FlowerTransport:
     """Exchanges bytes with parties over a run of the engine.
 
     A party that is not there is waited for; one that went away and came back is sent the same bytes again, because
-    the engine does not deliver a message twice.
+    the engine does not deliver a message twice. It may also lose one, after a run that was cut off: who does not answer
+    is asked again, ever more rarely. To a party that is the same question, with the same answer.
     """
 
     def __init__(self, grid: Any, public_keys: Mapping[bytes, str], timeout: float, say: Callable[[str], None]) -> None:
@@ -62,24 +80,29 @@ class FlowerTransport:
     def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:
         """The replies of all parties that are asked, in the order of the requests."""
         replies: dict[str, bytes] = {}
-        sent: dict[str, tuple[str, Any]] = {}  # by party: the message, and the session of the party it went to
+        asked: dict[str, _Asked] = {}
         start, told = time.monotonic(), False
         while missing := [name for name in requests if name not in replies]:
-            waited = time.monotonic() - start
-            if waited > self._timeout:
+            now = time.monotonic()
+            if now - start > self._timeout:
                 raise MissingPartiesError(missing, self._timeout)
-            if waited > _PATIENCE and not told:
+            if now - start > _PATIENCE and not told:
                 told = True
                 self._say(f"waiting for {', '.join(missing)}")
             present = self._present()
             for name in missing:
-                if name in present and (name not in sent or sent[name][1] != present[name]):
-                    sent[name] = self._send(requests[name], present[name]), present[name]
-            for name, reply in self._replies({sent[name][0]: name for name in missing if name in sent}):
-                if reply is None:
-                    del sent[name]
-                else:
+                if name not in present:
+                    continue
+                if name not in asked or asked[name].session != present[name]:
+                    asked[name] = _Asked(present[name])
+                if now >= asked[name].again:
+                    asked[name].sent(self._send(requests[name], present[name]), now)
+            waiting = {number: name for name in missing if name in asked for number in asked[name].messages}
+            for name, reply in self._replies(waiting):
+                if reply is not None:
                     replies[name] = reply
+                else:
+                    asked.pop(name, None)
             time.sleep(_POLL)
         return {name: replies[name] for name in requests}
 
