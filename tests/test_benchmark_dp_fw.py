@@ -138,8 +138,8 @@ def test_the_gap_is_that_of_the_definition(bench):
 def test_without_noise_the_forms_agree_but_for_what_goes_out_of_date(bench):
     split = bench.problems.Split(*words(), *words())
     found = {form: bench.figures.trace(split, form, 150) for form in bench.figures.TRACED}
-    for key in ("gap", "tracked"):  # slopes may be off by the tolerance, and gaps are small by now
-        np.testing.assert_allclose(found["ours"][key][-1], found["algorithm 1"][key][-1], rtol=0.5)
+    for key in ("gap", "tracked"):  # all along; slopes may be off by the tolerance, which shows where gaps are tiny
+        np.testing.assert_allclose(found["ours"][key], found["algorithm 1"][key], rtol=0.05, atol=2e-4)
     np.testing.assert_allclose(found["algorithm 1"]["tracked"], found["algorithm 1"]["gap"], rtol=1e-4, atol=1e-9)
     assert found["printed"]["gap"][-1] > 2.0 * found["ours"]["gap"][-1]
     assert found["algorithm 1"]["operations"][-1] > found["ours"]["operations"][-1]
