@@ -212,7 +212,7 @@ def test_a_row_that_is_due_moves_no_more_than_others(sparse):
 DELTA = 0.05  # where rates of a few percent are counted
 
 
-def audited(run, one, other, trials=600):
+def audited(run, one, other, trials=900):
     return audit.run(run.evidence(one, other), one, other, trials)
 
 

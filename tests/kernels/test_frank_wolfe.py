@@ -15,6 +15,7 @@ from tacit.kernels import frank_wolfe_dense as dense_rows
 from tacit.kernels import frank_wolfe_queue as queue
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS, slope_at
 from tacit.kernels.gradient import HUBER, LOGISTIC, SQUARED_HINGE
+from tacit.privacy.noise.vertices import empty_buckets
 
 N, D, T = 30, 12, 40
 CURVATURE = {LOGISTIC: 0.25, HUBER: 1.0, SQUARED_HINGE: 2.0}
@@ -75,7 +76,7 @@ class Run:
         self.w[j] += gain
         rule, dates = (self.y, *self.rules, self.unit), (self.shrink, CURVATURE[self.loss], *self.tolerances)
         state = self.margins, self.since, self.slopes, self.due, self.heads, self.after, self.before
-        none = (np.empty(0, dtype=np.int32),) * 4
+        none = empty_buckets(0, 0)
         given = self.place, self.columns, rule, dates, state, self.scores, none, (self.noted, self.marks)
         return kernels.sparse_step(t, j, gain, kernels.NOTED, *given)
 

@@ -17,26 +17,22 @@ Arrays that belong together come as plain tuples, in this order (and those of `f
 rule     targets, offset, loss, limit, unit: the slope of a margin, and what it is counted in
 dates    shrink, curvature, tolerance, spare
 state    margins, since, slopes, due, heads, after, before: of rows, but for the heads of the lists of due dates
-buckets  the arrays of a `Buckets`
+held     the memory of a `Buckets`
 notes    noted, marks: places of the scores that changed, and when each was noted last
 """
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
 from tacit.kernels.frank_wolfe_rows import Floats, Integers, Places, clipped, slope_at
+from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
-from tacit.privacy.noise.vertices import Buckets, draw_from_buckets, promote, whole_octave
+from tacit.privacy.noise.vertices import Held, buckets_in, draw_from_buckets, promote, whole_octave
 from tacit.problems.compiled import kernel
 
-Short = NDArray[np.int32]
 Rule = tuple[Floats, float, int, float, float]
 Dates = tuple[Floats, float, float, float]
 State = tuple[Floats, Places, Floats, Places, Places, Places, Places]
-BucketArrays = tuple[Short, Short, Short, Short]
 Notes = tuple[Integers, Places]
 
 IN_BUCKETS, NOTED = 0, 1  # what becomes of a score that changed
@@ -107,25 +103,35 @@ def sparse_step(
     dates: Dates,
     state: State,
     scores: Integers,
-    buckets: BucketArrays,
+    held: Held,
     notes: Notes,
 ) -> int:
     """Iteration t: shrink all weights, add `gain` to weight j, and bring the whole gradient up to date.
 
-    Scores that changed are put right in `buckets` at once, or their places are left in `noted`, as `kind` says; returns
-    how many are there.
+    Scores that changed are put right in their buckets at once, or their places are left in `noted`, as `kind` says;
+    returns how many are there.
     """
     data, indices, indptr, bound = entries
     bits, starts, rows = columns
     targets, offset, loss, limit, unit = rule
     shrink, curvature, tolerance, spare = dates
     margins, since, slopes, due, heads, after, before = state
-    order, place, octave, at_least = buckets
-    ranked = Buckets(order, place, octave, at_least)
+    standing, at_least = held
+    buckets = buckets_in(standing, at_least)
     noted, marks = notes
     count, mask = 0, (1 << bits) - 1
     last, left = 0, math.exp(shrink[t])  # what is left of a margin as of iteration `last`; often the same for many rows
     p, end = starts[j >> bits], starts[(j >> bits) + 1]
+    # On large tables most of the time is spent waiting for memory: what will be needed is asked for all at once.
+    for q in range(p, end):
+        if rows[q] & mask == j & mask:
+            prefetch(indptr, rows[q] >> bits)
+            prefetch(margins, rows[q] >> bits)
+            prefetch(targets, rows[q] >> bits)
+    for q in range(p, end):
+        if rows[q] & mask == j & mask:
+            prefetch(indices, indptr[rows[q] >> bits])
+            prefetch(data, indptr[rows[q] >> bits])
     while True:
         # The rows of column j, then those that are due. One loop for both: a call for each row would cost as much as
         # what it does.
@@ -153,6 +159,8 @@ def sparse_step(
         _move(i, due_date(margin, t, shrink, curvature, tolerance), due, heads, after, before)
         old, new, slopes[i] = unit * slopes[i], unit * slope, slope
         for k in range(indptr[i], indptr[i + 1]):
+            prefetch(scores, indices[k])
+        for k in range(indptr[i], indptr[i + 1]):
             # What the row adds now, less what it added before.
             x = clipped(data[k], bound)
             change = int(new * x) - int(old * x)
@@ -163,7 +171,7 @@ def sparse_step(
             if kind == IN_BUCKETS:
                 # A bucket is never below its score, so most need not be looked up.
                 if other_octave(was, now) and whole_octave(now) > whole_octave(was):
-                    promote(column, now, ranked)
+                    promote(column, now, buckets)
             elif change != 0 and marks[column] != t:
                 marks[column] = t
                 noted[count] = column
@@ -184,7 +192,7 @@ def sparse_walk(
     dates: Dates,
     state: State,
     scores: Integers,
-    buckets: BucketArrays,
+    held: Held,
     notes: Notes,
 ) -> tuple[int, int, int, int]:
     """Draw a vertex by the scores, step to it, and so on, until `stop` are drawn; none is stepped to at the very end.
@@ -192,16 +200,16 @@ def sparse_walk(
     Vertices go to `picks`, of which `done` are there. Returns how many are there now, and where and why the last draw
     stopped, as `draw_from_buckets` does; all vertices in `picks` are then stepped to.
     """
-    order, place, octave, at_least = buckets
+    standing, at_least = held
     vertex, stopped = -1, DONE
     while done < stop:
-        vertex, at, stopped = draw_from_buckets(words, at, scores, order, place, octave, at_least)
+        vertex, at, stopped = draw_from_buckets(words, at, scores, standing, at_least)
         if stopped != DONE:
             break
         picks[done] = vertex
         done += 1
         if done < len(picks):
             gain = -gains[done] if vertex & 1 else gains[done]
-            given = entries, columns, rule, dates, state, scores, buckets, notes
+            given = entries, columns, rule, dates, state, scores, held, notes
             sparse_step(done, vertex >> 1, gain, IN_BUCKETS, *given)
     return done, vertex, at, stopped

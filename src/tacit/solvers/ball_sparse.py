@@ -21,12 +21,12 @@ from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, Affine
 from tacit.privacy.mechanisms.vertices import SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
 from tacit.privacy.noise.affine import write_scores
 from tacit.privacy.noise.source import Words
+from tacit.privacy.noise.vertices import empty_buckets
 from tacit.solvers.ball import DenseGradient, Floats, Gradient, Integers, Path, Scoring, zeros
 
 _SMALL_SCALE = 2.0**-8
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
-_FEW_RUNS, _MOST_BITS = 2**13, 7  # of columns: their ends fit a fast memory, and none has more than 128 columns
-_ROW = np.dtype([("margin", "f8"), ("slope", "f8"), ("since", "i4"), ("due", "i4")])
+_FEW_RUNS, _MOST_BITS = 2**13, 5  # of columns: their ends fit a fast memory, and none has more than 32 columns
 _NONE = np.empty(0, dtype=np.int64)
 _NO_PLACES = np.empty(0, dtype=np.int32)
 
@@ -100,12 +100,14 @@ class SparseGradient(_SparseRows):
 
     def _state(self, n: int) -> None:
         # What a look at a row needs stands together: it then waits for memory once.
-        row = zeros(n, _ROW)
+        places = np.int32 if n < 2**31 else np.int64
+        floats, whole = ("margin", "slope"), ("since", "due")
+        kinds = [(name, np.float64) for name in floats] + [(name, np.int32) for name in whole]
+        row = zeros(n, [*kinds, ("after", places), ("before", places)])
         row["slope"] = self._slopes
         self._now, self._slopes = row["margin"], row["slope"]
         self._since, self._due = row["since"], row["due"]
-        places = np.int32 if n < 2**31 else np.int64
-        self._after, self._before = np.empty(n, dtype=places), np.empty(n, dtype=places)
+        self._after, self._before = row["after"], row["before"]
         self._heads = np.full(self._path.count + 1, -1, dtype=places)
 
     @cached_property
@@ -116,9 +118,10 @@ class SparseGradient(_SparseRows):
         state = self._now, self._since, self._slopes, self._due, self._heads, self._after, self._before
         after: tuple[Any, Any]
         if isinstance(self.sampler, BucketSampler):
-            after = tuple(self.sampler.buckets), (_NONE, _NO_PLACES)
+            after = self.sampler.held, (_NONE, _NO_PLACES)
         else:
-            after = (_NO_PLACES,) * 4, (np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32))
+            notes = np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32)
+            after = empty_buckets(0, 0), notes
         return self._entries, self._columns, self._rule, dates, state, self.scores, *after
 
     def step(self, t: int, j: int, sign: int) -> None:

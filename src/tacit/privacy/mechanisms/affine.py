@@ -42,13 +42,14 @@ class AffineBucketSampler(_RoundSampler):
         if not isinstance(rates, np.ndarray) or rates.dtype != np.int64 or rates.shape != constants.shape:
             raise TypeError("rates must be an array of int64, as long as the constants")
         self._rates, self._constants = rates, constants
-        self.buckets = vertices.empty_buckets(len(rates), self._limit)
+        self._held = vertices.empty_buckets(len(rates), self._limit)
+        self.buckets = vertices.buckets_in(*self._held)
         self._scale, self._lowest, self._steepest = 1.0, 0.0, 0
         self._sort()
 
     @property
     def _given(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return self._scale, self._lowest, self._rates, self._constants, self._scores, *self.buckets
+        return self._scale, self._lowest, self._rates, self._constants, self._scores, *self._held
 
     def scale_to(self, scale: float) -> None:
         """Move all scores to a scale that is at most the present one."""

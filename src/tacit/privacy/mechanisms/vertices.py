@@ -139,20 +139,21 @@ class BucketSampler(_RoundSampler):
     Coordinates stand in the order of their buckets, so a bucket is a run of them, and one moves to the next bucket by
     a swap over the boundary. Only an envelope that is too low would bend the law. So a coordinate whose |score| rose is
     lifted at once, and one whose |score| fell is lowered only when it was proposed and turned down: each such round is
-    paid for by the change before it. Otherwise fewer than 8 rounds are needed on average: a vertex of the 31 highest
-    buckets is kept with probability 1/4 or more, its sign being a fair coin, and all lower ones hold at most half of
-    the proposals. Beside the scores, a coordinate takes 12 bytes.
+    paid for by the change before it. Otherwise little more than 2 rounds are needed on average: the likelier signs of
+    the 31 highest buckets are kept with probability 1/2 or more, other signs have weights of at most 1, and what is far
+    below the highest bucket takes at most 2 D / 2^31 of its tickets. Beside the scores, a coordinate takes 12 bytes.
 
     A compiled loop that changes scores can do without `changed`, if it calls `tacit.privacy.noise.vertices.promote`
-    with `buckets` after each change.
+    with `buckets`, which `held` is the memory of, after each change.
     """
 
     _compiled = staticmethod(vertices.draw_from_buckets)
 
     def __init__(self, scores: Integers, limit: int) -> None:
         super().__init__(scores, limit)
-        self.buckets = vertices.empty_buckets(len(scores), self._limit)
-        self._given = scores, *self.buckets
+        self.held = vertices.empty_buckets(len(scores), self._limit)
+        self.buckets = vertices.buckets_in(*self.held)
+        self._given = scores, *self.held
         self._require(vertices.sort_into_buckets(scores, self._limit, self.buckets))
 
     def changed(self, places: Integers) -> None:

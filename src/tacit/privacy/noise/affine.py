@@ -15,10 +15,12 @@ from tacit.privacy.noise.vertices import (
     Integers,
     Places,
     Round,
+    buckets_in,
     judge,
     lower,
     promote,
     propose,
+    vertex_of,
 )
 
 
@@ -70,19 +72,18 @@ def draw_by_rates(
     rates: Integers,
     constants: Integers,
     scores: Integers,
-    order: Places,
-    place: Places,
-    octave: Places,
+    standing: Places,
     at_least: Places,
 ) -> Round:
     """Draw one vertex, as `draw_from_buckets` does; the score of every coordinate proposed is left in `scores`."""
-    buckets = Buckets(order, place, octave, at_least)
+    buckets = buckets_in(standing, at_least)
     while True:
-        vertex, envelope, at = propose(words, at, buckets)
-        if vertex < 0:
+        proposal, envelope, at = propose(words, at, buckets)
+        if proposal < 0:
             return -1, at, SHORT
-        j = vertex >> 1
+        j = proposal >> 1
         scores[j] = score_at(scale, rates[j], constants[j])
+        vertex = vertex_of(proposal, scores[j])
         at, stopped = judge(words, at, at + 1, vertex, envelope, scores[j])
         if stopped != TURNED_DOWN:
             return vertex, at, stopped

@@ -41,11 +41,6 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_child=_count_fork)
 
 
-def _process() -> tuple[int, int]:
-    """Tells a process from its forks: the counter sees those made by Python, the number those made behind its back."""
-    return os.getpid(), _forks
-
-
 class NoiseSource:
     """A cryptographic source of 64-bit words, for one fit in one thread.
 
@@ -63,7 +58,7 @@ class NoiseSource:
     (3,)
     """
 
-    __slots__ = ("__weakref__", "_at", "_buffer", "_key", "_owner", "_process", "_seeded")
+    __slots__ = ("__weakref__", "_at", "_buffer", "_key", "_made_after", "_owner", "_process", "_seeded")
 
     def __init__(self, seed: int | None = None) -> None:
         if seed is None:
@@ -100,7 +95,8 @@ class NoiseSource:
         self._seeded = seeded
         self._buffer: Words = np.empty(0, dtype=np.uint64)
         self._at = 0
-        self._process = _process()
+        # A fork is told by either: the counter sees those made by Python, the number those made behind its back.
+        self._process, self._made_after = os.getpid(), _forks
         self._owner: int | None = None
 
     @property
@@ -162,7 +158,7 @@ class NoiseSource:
 
     def _check_place(self) -> None:
         """Re-key in a forked child; refuse a second thread."""
-        if self._process != _process():
+        if self._process != os.getpid() or self._made_after != _forks:
             # Fresh entropy, mixed with the key: two children of one parent must differ as well.
             self._start(
                 hashlib.sha256(_LABEL + b"fork:" + self._key + os.urandom(KEY_BYTES)).digest(),

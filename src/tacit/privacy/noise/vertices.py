@@ -32,6 +32,7 @@ from tacit.privacy.noise.kernels import (
 
 Integers = NDArray[np.int64]
 Places = NDArray[np.int32]
+Held = tuple[Places, Places]  # a row for each of the first three arrays of `Buckets`, and the last
 Round = tuple[int, int, int]  # the vertex, the next word's place, and why the sampler stopped
 
 LARGEST_LIMIT = 2**59  # of |a|: 2^27 octaves, and a bucket for each
@@ -104,10 +105,15 @@ class Buckets(NamedTuple):
     at_least: Places  # how many coordinates are in bucket b or above; the last entry, of no bucket, is 0
 
 
-def empty_buckets(size: int, limit: int) -> Buckets:
-    """Arrays for this many coordinates with scores up to the limit, for `sort_into_buckets` to fill."""
-    order, place, octave = (np.empty(size, dtype=np.int32) for _ in range(3))
-    return Buckets(order, place, octave, np.zeros(whole_octave(limit) + 2, dtype=np.int32))
+def empty_buckets(size: int, limit: int) -> Held:
+    """Memory for this many coordinates with scores up to the limit, for `sort_into_buckets` to fill."""
+    return np.empty((3, size), dtype=np.int32), np.zeros(whole_octave(limit) + 2, dtype=np.int32)
+
+
+@kernel
+def buckets_in(standing: Places, at_least: Places) -> Buckets:
+    """The buckets that are held in two arrays: Python hands over two in much less time than four."""
+    return Buckets(standing[0], standing[1], standing[2], at_least)
 
 
 @kernel
@@ -189,10 +195,13 @@ def promote_all(places: Integers, scores: Integers, buckets: Buckets) -> None:
 
 @kernel
 def _bucket_proposal(word: np.uint64, buckets: Buckets) -> tuple[int, int]:
-    """A vertex, and the octave of its envelope; -1 for a word that would make the remainder uneven.
+    """A coordinate and whether its less likely sign is meant, as 2 j + 0 or 1, and the octave of the envelope.
 
-    In units of 2^(top - 31), bucket b of the 31 highest gives 2^(31 - (top - b)) tickets to each of its vertices. All
-    others form one class, which gives one: the envelope of a bucket 31 below the top.
+    -1 for a word that would make the remainder uneven.
+
+    In units of 2^(top - 31), bucket b of the 31 highest gives 2^(31 - (top - b)) tickets to the likelier sign of each
+    coordinate. All others form one class, which gives one: the envelope of a bucket 31 below the top. The weight of a
+    less likely sign is 1 at most, whatever the bucket: these signs of all coordinates form the last class.
     """
     order, _, octave, at_least = buckets
     top = int(octave[order[0]])
@@ -201,30 +210,39 @@ def _bucket_proposal(word: np.uint64, buckets: Buckets) -> tuple[int, int]:
     tickets = np.uint64(len(order) - near)
     for b in range(top, end, -1):
         tickets += np.uint64(at_least[b] - at_least[b + 1]) << np.uint64(LAST_OCTAVE - (top - b))
-    tickets <<= _1  # both signs
+    shift = np.uint64(max(LAST_OCTAVE - top, 0))
+    tickets += np.uint64(len(order)) << shift
     if word < (_0 - tickets) % tickets:
         return -1, 0
     rest = word % tickets
-    negative = 1 if rest & _1 else 0
-    rest >>= _1
     for b in range(top, end, -1):
         shift = np.uint64(LAST_OCTAVE - (top - b))
         weight = np.uint64(at_least[b] - at_least[b + 1]) << shift
         if rest < weight:
-            return 2 * int(order[at_least[b + 1] + np.int64(rest >> shift)]) + negative, b
+            return 2 * int(order[at_least[b + 1] + np.int64(rest >> shift)]), b
         rest -= weight
-    return 2 * int(order[near + np.int64(rest)]) + negative, end
+    if rest < np.uint64(len(order) - near):
+        return 2 * int(order[near + np.int64(rest)]), end
+    rest -= np.uint64(len(order) - near)
+    shift = np.uint64(max(LAST_OCTAVE - top, 0))
+    return 2 * int(order[np.int64(rest >> shift)]) + 1, max(top - LAST_OCTAVE, 0)
 
 
 @kernel
 def propose(words: Words, at: int, buckets: Buckets) -> tuple[int, int, int]:
-    """A vertex, the octave of its envelope, and the place of the word it came from; -1 if the words end before."""
+    """A proposal, the octave of its envelope, and the place of the word it came from; -1 if the words end before."""
     while at < len(words):
-        vertex, envelope = _bucket_proposal(words[at], buckets)
-        if vertex >= 0:
-            return vertex, envelope, at
+        proposal, envelope = _bucket_proposal(words[at], buckets)
+        if proposal >= 0:
+            return proposal, envelope, at
         at += 1
     return -1, 0, at
+
+
+@kernel
+def vertex_of(proposal: int, score: int) -> int:
+    """The vertex that a proposal means, now that the score of its coordinate is known."""
+    return proposal ^ (1 if score > 0 else 0)
 
 
 @kernel
@@ -235,23 +253,19 @@ def lower(j: int, score: int, envelope: int, buckets: Buckets) -> None:
 
 
 @kernel
-def draw_from_buckets(
-    words: Words, at: int, scores: Integers, order: Places, place: Places, octave: Places, at_least: Places
-) -> Round:
-    """Draw one vertex. A coordinate that is proposed and turned down goes to the bucket of its score.
-
-    The buckets come one array at a time: a named tuple takes Python longer to hand over than the draw itself.
-    """
-    buckets = Buckets(order, place, octave, at_least)
+def draw_from_buckets(words: Words, at: int, scores: Integers, standing: Places, at_least: Places) -> Round:
+    """Draw one vertex. A coordinate that is proposed and turned down goes to the bucket of its score."""
+    buckets = buckets_in(standing, at_least)
     while True:
-        vertex, envelope, at = propose(words, at, buckets)
-        if vertex < 0:
+        proposal, envelope, at = propose(words, at, buckets)
+        if proposal < 0:
             return -1, at, SHORT
-        score = int(scores[vertex >> 1])
+        score = int(scores[proposal >> 1])
+        vertex = vertex_of(proposal, score)
         at, stopped = judge(words, at, at + 1, vertex, envelope, score)
         if stopped != TURNED_DOWN:
             return vertex, at, stopped
-        lower(vertex >> 1, score, envelope, buckets)
+        lower(proposal >> 1, score, envelope, buckets)
 
 
 # Groups
