@@ -30,7 +30,7 @@ class LogisticRegression(PrivateClassifier):
     {BUDGET}
     C : float, default=1.0
         Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
-        it.
+        it, and on text counts a tenth of the penalty, as few noisy steps hold the weights already.
     {ROW_NORM}
     solver : str, default="auto"
         One of "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot" and "sgd".

@@ -16,11 +16,14 @@ import json
 import os
 import secrets
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from tacit.federated.messages import read_arrays, write_arrays
 from tacit.federated.protocols.base import Arrays, RefusedError
@@ -68,6 +71,20 @@ class Accepted:
     reply: bytes | None
     memory: Arrays
     made: Mapping[str, int]
+
+
+@dataclass
+class _Known:
+    """What a journal knows of a study without looking: the round that is due, what it is bound to, and what it finds.
+
+    It is right for as long as `version`, SQLite's number for what other connections wrote, is the file's.
+    """
+
+    version: int
+    due: int
+    bound: bytes | None
+    memory: dict[str, NDArray[Any]] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)
 
 
 class _Journal:
@@ -132,6 +149,10 @@ class PartyJournal(_Journal):
     _tables = _PARTY_TABLES
     _mark = 0x54616331
 
+    def __init__(self, path: Path | str | None = None) -> None:
+        self._known: dict[str, _Known] = {}
+        super().__init__(path)
+
     def enrol(self, study: Study, party: str, key: bytes | None, data: bytes) -> bytes:
         """The key of this party's noise in this study: as stored, else `key`, else a new one.
 
@@ -156,51 +177,76 @@ class PartyJournal(_Journal):
                     )
                 self._file.execute("UPDATE studies SET data = ? WHERE digest = ?", [data, digest])
                 self._file.execute("DELETE FROM rounds WHERE study = ?", [digest])
+                self._known.pop(digest, None)
         return row[1]
 
     def accept(self, study: str, number: int, request: bytes) -> Accepted:
         """Bind a round to a request (its digest), and give the state that the round starts from."""
         with self._transaction():
-            row = self._file.execute(
-                "SELECT request, reply FROM rounds WHERE study = ? AND round = ?", [study, number]
-            ).fetchone()
-            if row is None:
-                due = self._file.execute(
-                    "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
-                ).fetchone()[0]
-                if number != due:
-                    raise RefusedError(f"round {number} is out of turn; the next one is {due}")
+            known = self._known_of(study)
+            if number > known.due:
+                raise RefusedError(f"round {number} is out of turn; the next one is {known.due}")
+            if number < known.due:
+                bound, reply = self._file.execute(
+                    "SELECT request, reply FROM rounds WHERE study = ? AND round = ?", [study, number]
+                ).fetchone()
+            elif known.bound is None:
                 self._file.execute("INSERT INTO rounds VALUES (?, ?, ?, NULL)", [study, number, request])
-            elif row[0] != request:
+                bound, reply = request, None
+            else:
+                bound, reply = known.bound, None
+            if bound != request:
                 raise RefusedError(f"round {number} was bound to another request")
-            elif row[1] is not None:
-                return Accepted(row[1], {}, {})
-            memory = {
-                name: read_arrays(arrays)[name]
-                for name, arrays in self._file.execute("SELECT name, arrays FROM memory WHERE study = ?", [study])
-            }
-            made = self._file.execute(
-                "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release", [study]
-            ).fetchall()
-        return Accepted(None, memory, dict(made))
+        if reply is not None:
+            return Accepted(reply, {}, {})
+        known.bound = request
+        return Accepted(None, dict(known.memory), dict(known.made))
 
     def finish(self, study: str, number: int, reply: bytes, memory: Arrays, spent: list[Entry]) -> bytes:
         """Store a reply with all that came of its round, and give what is to be sent: the first reply ever stored."""
         with self._transaction():
-            row = self._file.execute(
-                "SELECT reply FROM rounds WHERE study = ? AND round = ?", [study, number]
-            ).fetchone()
-            if row[0] is not None:  # another process was first
-                return row[0]
-            self._file.executemany(
-                "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)",
-                [(study, name, write_arrays({name: values})) for name, values in memory.items()],
-            )
+            known = self._known_of(study)
+            if number < known.due:  # another process was first
+                return self._file.execute(
+                    "SELECT reply FROM rounds WHERE study = ? AND round = ?", [study, number]
+                ).fetchone()[0]
+            changed = {
+                name: write_arrays({name: values})
+                for name, values in memory.items()
+                if values is not known.memory.get(name)
+            }
+            if changed:
+                self._file.executemany(
+                    "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", [(study, *item) for item in changed.items()]
+                )
             self._file.executemany(
                 "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", [tuple(vars(entry).values()) for entry in spent]
             )
             self._file.execute("UPDATE rounds SET reply = ? WHERE study = ? AND round = ?", [reply, study, number])
+        for arrays in changed.values():
+            known.memory.update(read_arrays(arrays))
+        known.made.update({entry.release: entry.count for entry in spent})
+        known.due, known.bound = number + 1, None
         return reply
+
+    def _known_of(self, study: str) -> "_Known":
+        """The state of a study, inside a transaction: read anew only if another connection wrote to the file."""
+        (version,) = self._file.execute("PRAGMA data_version").fetchone()
+        known = self._known.get(study)
+        if known is None or known.version != version:
+            due = self._file.execute(
+                "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
+            ).fetchone()[0]
+            bound = self._file.execute(
+                "SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]
+            ).fetchone()
+            known = _Known(version, due, None if bound is None else bound[0])
+            for _, arrays in self._file.execute("SELECT name, arrays FROM memory WHERE study = ?", [study]):
+                known.memory.update(read_arrays(arrays))
+            made = "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release"
+            known.made.update(dict(self._file.execute(made, [study]).fetchall()))
+            self._known[study] = known
+        return known
 
     def ledger(self, study: str | None = None) -> list[Entry]:
         """What was released, in all studies or in one."""

@@ -26,12 +26,13 @@ released.
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
 Rules (in n, d, epsilon and delta alone). Of rho, 0.01 goes to the class share, 0.05 to the threshold, and of the rest
-0.05 to m and 0.005 to the norms. q = 3 s sqrt(2 ln d), s the deviation of m; h = 0.1; T = 30; momentum 0.5. A step
+0.05 to m and 0.005 to the norms. q = 1.7 s sqrt(2 ln d), s the deviation of m; h = 0.1; T = 30; momentum 0.5. A step
 leaves noise of deviation 2 kappa in each weight at the end, kappa = 0.35 min(1, n sqrt(2 rho) / 4,000), and is at most
-320 / n long. The penalty of C is on the weights of x b / R, but no weight on x is penalised less than C asks. All
-weights are shrunk in the end, as in `tacit.solvers.gradient`. Above n sqrt(2 rho) = 100,000 there is little noise to
-hold against: b, R, c and h go to 1, the threshold gives way to the intercept that was learned, and there are more
-steps, until the result is that of plain logistic regression. For replace-one n sqrt(2 rho) counts half.
+320 / n long. Few steps, each as long as noise allows, hold the weights by themselves: a tenth of the penalty that C
+asks for is enough. It is on the weights of x b / R, but for no weight on x is it less than on x itself. All weights are
+shrunk in the end, as in `tacit.solvers.gradient`. Above n sqrt(2 rho) = 100,000 there is little noise to hold against:
+b, R, c, h and the part of the penalty go to 1, the threshold gives way to the intercept that was learned, and there are
+more steps, until the result is that of plain logistic regression. For replace-one n sqrt(2 rho) counts half.
 """
 
 import math
@@ -53,11 +54,12 @@ WIDE = 1_000
 _STEPS = 30
 _MOMENTUM = 0.5
 _CALM = 1e5
-_DOUBT = 3.0
+_DOUBT = 1.7
 _BIAS = 0.1
 _KAPPA, _FULL = 0.35, 4_000.0
 _LONGEST = 320.0
 _SIZES, _NORMS = 0.05, 0.005
+_PENALTY = 0.1
 
 
 def serves(task: Task) -> bool:
@@ -100,7 +102,8 @@ def run(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
     radius = _released_radius(task, unit.squares(norms), settings, meter)
     descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, meter)
     # The rows of the driver are sqrt(d) long, which the strength of the penalty is for.
-    w = descent.run(meter, strengths.l2 * (n / d) * np.maximum(1.0, np.square(b / radius)))
+    penalty = _PENALTY**settings.fade * strengths.l2 * (n / d)
+    w = descent.run(meter, penalty * np.maximum(1.0, np.square(b / radius)))
     # What the noise, which is known, adds to the variance of a margin would make probabilities too sure.
     w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
     to_driver = b / (radius * math.sqrt(d))

@@ -196,7 +196,8 @@ class FeatureSharing(Protocol):
             value = GaussianVector(Sensitivity.vector(change), bound=study.n_rows * change)
             released["value"] = value.release(meter, "value", [-sign * scores[column]])
         if sign:
-            memory["drawn"] = np.union1d(drawn, column).astype(np.int32)
+            if column not in drawn:
+                memory["drawn"] = np.union1d(drawn, column).astype(np.int32)
             if study.geometry != "best" and for_others and column not in shared:
                 released["column"] = self._sketched(meter, "column", _column(X, column), view.bound)
                 memory["shared"] = np.union1d(shared, column).astype(np.int32)
