@@ -145,9 +145,10 @@ def page(rows: list[Row], settings: tuple[str, ...], seeds: int) -> str:
             "# The rule for text, against the best setting of its constants",
             "",
             "`python benchmarks/text_rule.py`: accuracy of `LogisticRegression(epsilon=..., row_norm=1.0)` on news20"
-            f" with 2^{BITS} hashed columns, on questions that took no part in choosing the rule, but for its penalty and its doubt; mean and spread of"
-            f" {seeds} splits 75/25, delta = n^-1.5. *Tuned* is the best of {len(settings)} settings"
-            f" ({', '.join(settings)}), found for free on other splits. *Not private* is scikit-learn's with C = 10, on"
+            f" with 2^{BITS} hashed columns, on questions that took no part in choosing the rule but for its penalty"
+            f" and its doubt; mean and spread of {seeds} splits 75/25, delta = n^-1.5. *Tuned* is the best of"
+            f" {len(settings)} settings ({', '.join(settings)}), found for free on other splits. *Not private* is"
+            " scikit-learn's with C = 10, on"
             " one split; *larger class* is what guessing gives.",
             "",
             f"The rule gives up {np.median(behind):.3f} of accuracy in the median, {max(behind):.3f} at most, over"

@@ -1,6 +1,7 @@
 """A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
 
 import stat
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -73,6 +74,59 @@ def test_the_first_reply_is_the_one_that_is_sent(path):
     assert second.finish(S, 1, b"two", {"x": np.ones(1)}, SPENT) == b"one"
     assert first.ledger() == SPENT
     assert first.accept(S, 2, b"request").memory == {}
+
+
+def test_two_processes_take_turns_and_see_what_the_other_stored(path):
+    journals = begun(path), PartyJournal(path)
+    for number in range(1, 7):
+        journal = journals[number % 2]
+        state = journal.accept(S, number, b"request")
+        assert state.made == ({"sums": 2 * (number - 1)} if number > 1 else {})
+        assert [int(x) for x in state.memory.get("rounds", [])] == list(range(1, number))
+        spent = [Entry(S, number, "sums", "gaussian", 2, 3.5)]
+        journal.finish(S, number, b"reply", {"rounds": np.arange(1, number + 1), "same": np.ones(1)}, spent)
+    assert journals[0].ledger() == journals[1].ledger()
+    for journal in journals:
+        with pytest.raises(RefusedError, match="the next one is 7"):
+            journal.accept(S, 8, b"request")
+
+
+def test_what_a_round_is_given_and_gives_back_unchanged_stays(path):
+    journal = begun(path)
+    journal.accept(S, 1, b"request")
+    given = np.ones(2)
+    journal.finish(S, 1, b"reply", {"kept": given}, [])
+    given[:] = 5.0  # the journal keeps what was stored
+    state = journal.accept(S, 2, b"request")
+    assert not state.memory["kept"].flags.writeable
+    journal.finish(S, 2, b"reply", dict(state.memory), [])
+    for again in (journal, PartyJournal(path)):
+        np.testing.assert_array_equal(again.accept(S, 3, b"request").memory["kept"], np.ones(2))
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeypatch, stored):
+    """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
+    journal = begun(path)
+    journal.accept(S, 1, b"request")
+    transaction = journal._transaction
+
+    @contextmanager
+    def interrupted():
+        with transaction():
+            yield
+            if not stored:
+                raise KeyboardInterrupt
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journal, "_transaction", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
+    monkeypatch.undo()
+    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
+    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
+    assert journal.accept(S, 2, b"next").made == {"sums": 2}
+    assert journal.ledger() == SPENT
 
 
 def test_a_round_that_cannot_be_stored_leaves_nothing(path):

@@ -136,7 +136,7 @@ def test_noise_fades_into_the_limit():
 
 @pytest.mark.usefixtures("few_are_many", "noiseless")
 def test_no_weight_is_penalised_less_than_a_tenth_of_what_is_asked(monkeypatch):
-    """The penalty on weights of rescaled rows, in the units of the driver's rows, is l2 / 10 at least in each column."""
+    """The penalty on weights of rescaled rows, in the units of the driver's rows, is at least l2 / 10 in each."""
     n, d, l2 = 400, 30, 0.3
     data = words(n, d)
     seen = {}

@@ -177,7 +177,7 @@ class PartyJournal(_Journal):
                     )
                 self._file.execute("UPDATE studies SET data = ? WHERE digest = ?", [data, digest])
                 self._file.execute("DELETE FROM rounds WHERE study = ?", [digest])
-                self._known.pop(digest, None)
+            self._known.pop(digest, None)
         return row[1]
 
     def accept(self, study: str, number: int, request: bytes) -> Accepted:
@@ -197,10 +197,10 @@ class PartyJournal(_Journal):
                 bound, reply = known.bound, None
             if bound != request:
                 raise RefusedError(f"round {number} was bound to another request")
-        if reply is not None:
-            return Accepted(reply, {}, {})
-        known.bound = request
-        return Accepted(None, dict(known.memory), dict(known.made))
+        if reply is None:
+            known.bound = request
+        self._known[study] = known
+        return Accepted(None, dict(known.memory), dict(known.made)) if reply is None else Accepted(reply, {}, {})
 
     def finish(self, study: str, number: int, reply: bytes, memory: Arrays, spent: list[Entry]) -> bytes:
         """Store a reply with all that came of its round, and give what is to be sent: the first reply ever stored."""
@@ -227,12 +227,16 @@ class PartyJournal(_Journal):
             known.memory.update(read_arrays(arrays))
         known.made.update({entry.release: entry.count for entry in spent})
         known.due, known.bound = number + 1, None
+        self._known[study] = known
         return reply
 
     def _known_of(self, study: str) -> "_Known":
-        """The state of a study, inside a transaction: read anew only if another connection wrote to the file."""
+        """The state of a study, inside a transaction: read anew only if another connection wrote to the file.
+
+        Whoever takes it puts it back, up to date, when all went well.
+        """
         (version,) = self._file.execute("PRAGMA data_version").fetchone()
-        known = self._known.get(study)
+        known = self._known.pop(study, None)
         if known is None or known.version != version:
             due = self._file.execute(
                 "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
@@ -245,7 +249,6 @@ class PartyJournal(_Journal):
                 known.memory.update(read_arrays(arrays))
             made = "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release"
             known.made.update(dict(self._file.execute(made, [study]).fetchall()))
-            self._known[study] = known
         return known
 
     def ledger(self, study: str | None = None) -> list[Entry]:
