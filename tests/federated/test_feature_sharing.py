@@ -249,12 +249,9 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
     protocol, name = FeatureSharing(study), f"p{party}"
     plan = part_of(protocol.plan().calibrate(study.budget), name)
     X, y = rng.standard_cauchy((n, 5)), rng.standard_cauchy(n) if loss == "squared" else rng.integers(0, 2, n)
-    low, high = sorted(public[:2])
+    low, high = min(public[:2]), max(public[:2]) + 0.1
     arrays: dict[str, Any] = {
-        "bound": np.array([bound]),
-        "range": np.array([low, high + 0.1]),
-        "intercept": np.array(public[2:3]),
-        "limit": np.abs(public[3:4]) + 0.01,
+        "numbers": np.array([bound, low, high, public[2], abs(public[3]) + 0.01]),
         "others": np.array(public[4:9]),
         "columns": np.array([1, 0], dtype=np.int32),
         "weights": np.array(public[9:11]),
@@ -266,7 +263,7 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
     other_X, other_y = X.copy(), y.copy()
     absent = adjacency == "add-remove"
     other_X[row] = 0.0 if absent else -X[row]
-    other_y[row] = (low + high + 0.1) / 2 if loss == "squared" else y[row]
+    other_y[row] = (low + high) / 2 if loss == "squared" else y[row]  # the middle, to the last bit
     if not absent:
         other_y[row] = -other_y[row] if loss == "squared" else 1 - y[row]
     worlds = []
@@ -278,7 +275,7 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
                 meter = plan.meter(NoiseSource(5))
                 answer = protocol.answer(data, question, meter, {})
                 if geometry == "best" and "index" in answer.releases:
-                    shared = Question("share", {"bound": arrays["bound"], "column": np.zeros(1, dtype=np.int32)})
+                    shared = Question("share", {"bound": np.array([bound]), "column": np.zeros(1, dtype=np.int32)})
                     protocol.answer(data, shared, meter, answer.memory)
         worlds.append(values)
     assert {what for what, _, _ in worlds[0]} >= {"index", "column"}
@@ -295,7 +292,7 @@ def test_residuals_reach_the_limit_and_noise_widens_it() -> None:
     X, y = some_data("squared")
     study = a_study((4, 5), 60, geometry="product", epsilon=50.0, delta=1e-3, sketch_size=8, n_iter=3)
     run = Run(FeatureSharing(study), holdings(study, X, 0.3 * y), seed=0)
-    limits = [float(question.arrays["limit"][0]) for _, question in run.asked]
+    limits = [float(question.arrays["numbers"][-1]) for _, question in run.asked]
     reach = next(float(value[0]) for _, what, value in run.said if what == "reach")
     assert limits[:3] == [3.0, reach, reach]  # the half-width of the range until more is known
     assert reach < 3.0
@@ -326,8 +323,7 @@ def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]
     study = a_study((4, 5), 60, n_iter=3, sketch_size=8, delta=1e-3, **changes)
     protocol = FeatureSharing(study)
     meter = part_of(protocol.plan().calibrate(study.budget), "p0").meter(NoiseSource(0))
-    arrays: dict[str, Any] = {name: np.ones(1) for name in ("bound", "intercept", "limit")}
-    arrays |= {"range": np.array([-1.0, 1.0]), "others": np.zeros(8)}
+    arrays: dict[str, Any] = {"numbers": np.array([1.0, -1.0, 1.0, 1.0, 1.0]), "others": np.zeros(8)}
     arrays |= {"columns": np.array([2], dtype=np.int32), "weights": np.ones(1)}
     return protocol, holdings(study, X, y)["p0"], meter, arrays
 
@@ -335,8 +331,9 @@ def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]
 @pytest.mark.parametrize(
     "changes",
     [
-        {"bound": np.zeros(1)},
-        {"bound": np.array([np.inf])},
+        {"numbers": np.array([0.0, -1.0, 1.0, 1.0, 1.0])},
+        {"numbers": np.array([np.inf, -1.0, 1.0, 1.0, 1.0])},
+        {"numbers": np.ones(4)},
         {"others": np.zeros(7)},
         {"others": np.full(8, np.nan)},
         {"others": np.full(8, 1e300)},
@@ -344,9 +341,9 @@ def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]
         {"columns": np.array([-1], dtype=np.int32)},
         {"columns": np.array([1.0])},
         {"weights": np.ones(2)},
-        {"range": np.array([1.0, 1.0])},
-        {"limit": -np.ones(1)},
-        {"intercept": np.ones(1, dtype=np.float32)},
+        {"numbers": np.array([1.0, 1.0, 1.0, 1.0, 1.0])},
+        {"numbers": np.array([1.0, -1.0, 1.0, 1.0, -1.0])},
+        {"numbers": np.array([1.0, -1.0, 1.0, 1.0, 1.0], dtype=np.float32)},
         {"labels": np.zeros(8)},
     ],
 )

@@ -88,13 +88,13 @@ class Coordinator:
         """One exchange, from the journal if it was made before; each party counts its own rounds."""
         digest = self.study.digest
         requests = self._journal.asked(digest, exchange)
+        replies = self._journal.told(digest, exchange) if requests else {}
         if not requests:
             requests = {
                 name: messages.write(Request(digest, name, turns[name], question.step, question.arrays))
                 for name, question in questions.items()
             }
             self._journal.ask(digest, exchange, requests)
-        replies = self._journal.told(digest, exchange)
         if not replies:
             if self._progress is not None:
                 self._progress(exchange, next(iter(questions.values())).step)

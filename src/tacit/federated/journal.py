@@ -17,8 +17,8 @@ import os
 import secrets
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,13 @@ _PARTY_TABLES = """
 CREATE TABLE studies (
     digest TEXT PRIMARY KEY, agreed TEXT NOT NULL, party TEXT NOT NULL, key BLOB NOT NULL, data BLOB NOT NULL);
 CREATE TABLE rounds (
-    study TEXT NOT NULL, round INTEGER NOT NULL, request BLOB NOT NULL, reply BLOB, PRIMARY KEY (study, round));
-CREATE TABLE memory (study TEXT NOT NULL, name TEXT NOT NULL, arrays BLOB NOT NULL, PRIMARY KEY (study, name));
+    study TEXT NOT NULL, round INTEGER NOT NULL, request BLOB NOT NULL, reply BLOB, PRIMARY KEY (study, round))
+    WITHOUT ROWID;
+CREATE TABLE memory (
+    study TEXT NOT NULL, name TEXT NOT NULL, arrays BLOB NOT NULL, PRIMARY KEY (study, name)) WITHOUT ROWID;
 CREATE TABLE ledger (
     study TEXT NOT NULL, round INTEGER NOT NULL, release TEXT NOT NULL, kind TEXT NOT NULL,
-    count INTEGER NOT NULL, multiplier REAL NOT NULL, PRIMARY KEY (study, round, release));
+    count INTEGER NOT NULL, multiplier REAL NOT NULL, PRIMARY KEY (study, round, release)) WITHOUT ROWID;
 """
 
 _COORDINATOR_TABLES = """
@@ -87,6 +89,19 @@ class _Known:
     made: Counter[str] = field(default_factory=Counter)
 
 
+class _Transaction:
+    """All or nothing, and nobody else writes in between."""
+
+    def __init__(self, file: sqlite3.Connection) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        self._file.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._file.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
 class _Journal:
     """A SQLite file, or one in memory."""
 
@@ -98,6 +113,7 @@ class _Journal:
             path = Path(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._shared = path is not None  # by other processes, perhaps
         self._file = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None)
         try:
             self._file.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
@@ -123,16 +139,8 @@ class _Journal:
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not a {type(self).__name__} of format {_FORMAT}; give another path")
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing, and nobody else writes in between."""
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._file.execute("ROLLBACK")
-            raise
-        self._file.execute("COMMIT")
+    def _transaction(self) -> "_Transaction":
+        return _Transaction(self._file)
 
     def close(self) -> None:
         """Let go of the file; what was stored stays."""
@@ -225,7 +233,8 @@ class PartyJournal(_Journal):
             self._file.execute("UPDATE rounds SET reply = ? WHERE study = ? AND round = ?", [reply, study, number])
         for arrays in changed.values():
             known.memory.update(read_arrays(arrays))
-        known.made.update({entry.release: entry.count for entry in spent})
+        for entry in spent:
+            known.made[entry.release] += entry.count
         known.due, known.bound = number + 1, None
         self._known[study] = known
         return reply
@@ -235,7 +244,7 @@ class PartyJournal(_Journal):
 
         Whoever takes it puts it back, up to date, when all went well.
         """
-        (version,) = self._file.execute("PRAGMA data_version").fetchone()
+        version = self._file.execute("PRAGMA data_version").fetchone()[0] if self._shared else 0
         known = self._known.pop(study, None)
         if known is None or known.version != version:
             due = self._file.execute(

@@ -17,6 +17,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -123,13 +124,13 @@ def write_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
         values = np.asarray(arrays[name])
         code = _CODES.get(values.dtype)
         if code is None:
-            code = _CODES.get(values.dtype.newbyteorder("<"))
+            values = values.astype(values.dtype.newbyteorder("<"), copy=False)
+            code = _CODES.get(values.dtype)
         if code is None or values.ndim >= len(_SHAPES):
             raise TypeError(f"array {name!r} is of a type or shape that messages do not carry: {values.dtype}")
         if not _finite(values):
             raise ValueError(f"array {name!r} holds numbers that are not finite")
-        shape = _SHAPES[values.ndim].pack(*values.shape)
-        parts += [_text(name), bytes((code, values.ndim)), shape, values.astype(_TYPES[code], copy=False).tobytes()]
+        parts += [_text(name), bytes((code, values.ndim)), _SHAPES[values.ndim].pack(*values.shape), values.tobytes()]
     return b"".join(parts)
 
 
@@ -138,6 +139,7 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     return _Reader(data, 0).arrays()
 
 
+@lru_cache(maxsize=256)  # texts are few: names, steps, versions
 def _text(text: str) -> bytes:
     data = text.encode()
     if len(data) > 255:
@@ -176,20 +178,20 @@ class _Reader:
         last = None
         while self._at < len(self._data):
             head = self.take(self._data[self._at] + 3)
-            name, (code, dimensions) = _decoded(head[1:-2]), head[-2:]
+            name, code, dimensions = _decoded(head[1:-2]), head[-2], head[-1]
             if last is not None and name <= last:
                 raise RefusedError("the arrays of the message are not sorted by name")
             if code >= len(_TYPES) or dimensions >= len(_SHAPES):
                 raise RefusedError("an array in the message is of an unknown type")
-            shape = _SHAPES[dimensions].unpack(self.take(_SHAPES[dimensions].size))
+            kind, form = _TYPES[code], _SHAPES[dimensions]
+            shape = form.unpack(self.take(form.size))
             size = math.prod(shape)
             if size == 0 and sum(shape) > _LARGEST_EMPTY:
                 raise RefusedError("an array in the message has an impossible shape")
-            data = self.take(size * _TYPES[code].itemsize)
-            values = np.frombuffer(data, dtype=_TYPES[code]).reshape(shape)
+            values = np.frombuffer(self.take(size * kind.itemsize), dtype=kind)
             if not _finite(values):
                 raise RefusedError("an array in the message holds numbers that are not finite")
-            found[name] = values
+            found[name] = values if dimensions == 1 else values.reshape(shape)
             last = name
         return found
 

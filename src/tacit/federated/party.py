@@ -160,7 +160,8 @@ class Node:
         self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
         self._journal = PartyJournal(path)
         fingerprint = b"" if path is None else _fingerprint(self._holding)
-        self._key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), fingerprint)
+        key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), fingerprint)
+        self._keyed = hmac.new(key, digestmod="sha256")
 
     def answer(self, request: bytes) -> bytes:
         """The reply to a request: the stored one if it was answered before, a refusal if it is not to be answered."""
@@ -261,9 +262,9 @@ class Node:
 
     def _source(self, number: int) -> NoiseSource:
         """The noise of a round, which `accept` has bound to one request."""
-        label = f"{self.study.digest}|{self.name}|{number}".encode()
-        key = hmac.digest(self._key, label, "sha256")
-        return NoiseSource.from_key(key, seeded=self.study.random_state is not None)
+        keyed = self._keyed.copy()
+        keyed.update(f"{self.study.digest}|{self.name}|{number}".encode())
+        return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
 
 
 def _seeded_key(study: Study, name: str) -> bytes | None:

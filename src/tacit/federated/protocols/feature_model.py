@@ -38,9 +38,6 @@ class Model:
         """What one party is told of the model."""
         own = {column: weight for (party, column), weight in self.weights.items() if party == name}
         arrays: dict[str, Any] = {
-            "bound": np.array([self.entry_bounds[name]]),
-            "range": np.array(self.y_bounds),
-            "intercept": np.array([self.intercept]),
             "columns": np.array(list(own), dtype=np.int32),
             "weights": np.array(list(own.values())),
         }
@@ -49,7 +46,8 @@ class Model:
             arrays["others"], spread = self._others(name, self.sketch)
         if self.labels is not None and not self.study.member(name).labels:
             arrays["labels"], label_noise = self.labels, self.label_noise
-        return Question(step, arrays | {"limit": np.array([self._limit(spread, label_noise)])})
+        numbers = [self.entry_bounds[name], *self.y_bounds, self.intercept, self._limit(spread, label_noise)]
+        return Question(step, arrays | {"numbers": np.array(numbers)})
 
     def ask_labels(self) -> dict[str, Question]:
         """The question to the label holder alone."""

@@ -41,35 +41,38 @@ class View:
     @classmethod
     def read(cls, arrays: Arrays, n_features: int, sketch: Sketch | None, *, labels: bool) -> "View":
         """From the arrays of a question; one of another form is refused."""
-        sizes = {"range": 2, "intercept": 1}
+        sizes = {"numbers": 5}
         if sketch is not None:
             sizes |= {"others": sketch.size} | ({"labels": sketch.size} if labels else {})
-        if set(arrays) != {*sizes, "bound", "limit", "columns", "weights"}:
+        if set(arrays) != {*sizes, "columns", "weights"}:
             raise RefusedError("the question does not hold what its step takes")
         numbers = {name: _numbers(arrays[name], size) for name, size in sizes.items()}
         columns = np.asarray(arrays["columns"])
         if columns.ndim != 1 or columns.dtype.kind != "i" or np.any((columns < 0) | (columns >= n_features)):
             raise RefusedError("the question names columns that this party does not have")
         weights = _numbers(arrays["weights"], len(columns))
-        low, high = numbers["range"]
+        bound, low, high, intercept, limit = numbers["numbers"].tolist()
         if not high - low > _SMALLEST:
             raise RefusedError("the question names a range that is empty")
         return cls(
-            bound=limit_of(arrays["bound"]),
-            low=float(low),
-            high=float(high),
-            intercept=float(numbers["intercept"][0]),
+            bound=_limit(bound),
+            low=low,
+            high=high,
+            intercept=intercept,
             columns=columns,
             weights=weights,
             others=numbers.get("others"),
             labels=numbers.get("labels"),
-            limit=limit_of(arrays["limit"]),
+            limit=_limit(limit),
         )
 
 
 def limit_of(array: Any) -> float:
-    """A number that a question wants entries or residuals to be clipped to."""
-    limit = float(_numbers(array, 1)[0])
+    """A number that a question wants entries to be clipped to."""
+    return _limit(float(_numbers(array, 1)[0]))
+
+
+def _limit(limit: float) -> float:
     if limit < _SMALLEST:
         raise RefusedError("the question names a bound outside what is accepted")
     return limit
