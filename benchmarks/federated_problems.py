@@ -27,7 +27,13 @@ RADIUS = 5.0
 NOISE_VARIANCE = 0.001
 CORRELATION = 0.9
 GROUPS = 4  # of correlated columns, each with one column at every party
-REAL = {"colon": ("colon", 5.0, 3.0), "leukemia": ("leukemia_golub", 5.0, 3.0), "news20": ("news20", 50.0, 0.1)}
+REAL = {
+    "colon": ("colon", 5.0, 3.0),
+    "leukemia": ("leukemia_golub", 5.0, 3.0),
+    "news20": ("news20", 50.0, 0.1),
+    "a9a": ("a9a", 5.0, 3.0),
+    "phishing": ("phishing", 5.0, 3.0),
+}
 """Name in the data folder, l1 radius and bound on entries."""
 NEWS_BITS = 17
 _GAP = 1e-5  # of an optimum, relative to what is gained
@@ -203,7 +209,7 @@ def correlated(rows: int, count: int, density: float, parties: int, among: int, 
 
 @cache
 def real(name: str, most_rows: int | None = None) -> Problem:
-    """A real set. Columns of colon and leukemia are standardised; rows of news20 have norm 1. All are then clipped."""
+    """A real set. Rows of news20 have norm 1, columns of the others are standardised. All are then clipped."""
     stored, radius, bound = REAL[name]
     if name == "news20":
         A, y = sets.folder_reader("hashed")(stored, NEWS_BITS)
@@ -211,7 +217,7 @@ def real(name: str, most_rows: int | None = None) -> Problem:
         np.clip(A.data, -bound, bound, out=A.data)
     else:
         A, y = sets.folder_reader()(stored)
-        A = np.asarray(A, dtype=np.float64)
+        A = np.asarray(A.toarray() if sparse.issparse(A) else A, dtype=np.float64)
         A = np.clip((A - A.mean(axis=0)) / np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0), -bound, bound)
     rows = np.random.default_rng(0).permutation(len(y))[:most_rows]
     labels = np.where(np.asarray(y)[rows] > 0, 1.0, -1.0)

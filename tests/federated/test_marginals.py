@@ -1,5 +1,6 @@
 """Protocol "marginals": what it is without noise, what one row can change, what it costs, and how good it is."""
 
+import itertools
 import math
 from contextlib import contextmanager
 from functools import lru_cache
@@ -293,9 +294,9 @@ def test_the_noise_is_what_the_plan_says(name):
     study = small_study(name)
     rng = np.random.default_rng(0)
     steps = []
-    for _ in range(12):
+    for seed in range(12):
         with transcript() as made:
-            run(study, *small_data(rng))
+            run(study, *small_data(rng), seed=seed)
         steps += made
     assert not wrong_noise(steps)
 
@@ -320,7 +321,8 @@ def audited(trials, confidence):
     def largest_score(question):
         return Question("cross", {"score": np.array([9.0, 9.0, 0.0])}) if question.step == "cross" else question
 
-    mechanism = evidence(lambda world: run(study, *world, tamper=largest_score), one, other)
+    seeds = itertools.count()
+    mechanism = evidence(lambda world: run(study, *world, seed=next(seeds), tamper=largest_score), one, other)
     found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
     return found.contradicts(claimed_mu=study.budget.mu)
 
@@ -388,16 +390,57 @@ def test_more_budget_brings_it_closer_to_the_optimum():
     assert worse[2] < worse[1] < worse[0]
 
 
-def test_scores_tell_what_parties_have_in_common():
+@pytest.mark.parametrize(("epsilon", "cross"), [(2.0, "scores"), (5.0, "columns")])
+def test_parties_tell_what_they_have_in_common(epsilon, cross):
+    """By their scores, or with more budget by their columns."""
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((20_000, 1))
     X = shared + 0.5 * rng.standard_normal((20_000, 8))
     y = X.mean(axis=1) + rng.standard_normal(20_000)
     best, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=math.inf), X, y)
-    with_scores, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=5.0), X, y, seed=0)
-    without, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=5.0, cross="zero"), X, y, seed=0)
-    assert with_scores.facts["cross"] == "scores"
-    assert 3 * excess(with_scores, X, y, best) < excess(without, X, y, best)
+    with_cross, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=epsilon), X, y, seed=0)
+    without, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=epsilon, cross="zero"), X, y, seed=0)
+    assert with_cross.facts["cross"] == cross
+    assert 3 * excess(with_cross, X, y, best) < excess(without, X, y, best)
+
+
+def test_one_column_that_hardly_varies_does_not_spoil_what_is_known_of_the_others():
+    """Its correlations are lost in noise; the others' are not, and their negative ones matter."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((20_000, 4))
+    X[:, 2] = -0.8 * X[:, 0] + 0.6 * X[:, 2]
+    X[:, 3] *= 0.02
+    y = X[:, 0] + X[:, 2] + 0.3 * rng.standard_normal(20_000)
+    best, _ = run(a_study(20_000, (2, 2), epsilon=math.inf, l1_radius=3.0), X, y)
+    found, _ = run(a_study(20_000, (2, 2), epsilon=10.0, l1_radius=3.0), X, y, seed=0)
+    assert found.facts["cross"] == "columns"
+    assert excess(found, X, y, best) < 0.2
+
+
+@given(
+    st.lists(st.floats(-2, 2), min_size=1, max_size=30),
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 4)), min_size=30, max_size=30),
+)
+def test_noisy_numbers_are_believed_in_part(values, variances):
+    values, variances = np.array(values), np.array(variances[: len(values)])
+    trust = moments.believed(values, variances)
+    assert np.all((trust >= 0.0) & (trust <= 1.0))
+    assert np.all(trust[variances == 0.0] == 1.0)
+    assert np.all(trust * values**2 >= values**2 - 6.0 * variances - 1e-12)
+    np.testing.assert_allclose(trust, moments.believed(-values, variances))
+
+
+def test_what_noisy_numbers_say_together():
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(2_000)
+    alike = moments.believed(2.0 * rng.standard_normal(2_000) + noise, np.ones(2_000))
+    assert np.quantile(alike, 0.3) == pytest.approx(4.0 / 5.0, abs=0.05)
+    few = noise.copy()
+    few[:5] += 20.0
+    trust = moments.believed(0.1 * few, np.full(2_000, 0.01))
+    assert np.all(trust[:5] > 0.95)
+    assert np.median(trust) < 0.6
+    assert np.mean(moments.believed(noise, np.ones(2_000))) < 0.1
 
 
 def test_few_of_many_sparse_columns_are_found():

@@ -12,7 +12,7 @@ and most of what matters: without it, what several parties know is counted sever
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,10 +83,10 @@ def coordinate(agreed: Agreement) -> Rounds:
         told = _scores(agreed.cross, study.n_rows, parts, blocks, weights)
         sketches = yield {name: Question("cross", told[i]) for i, name in enumerate(study.names)}
         if agreed.cross.columns:
-            between, error = _from_columns(agreed, agreed.cross, sketches, parts, blocks)
+            between, errors = _from_columns(agreed, agreed.cross, sketches, parts, blocks)
         else:
-            between, error = _from_scores(agreed, agreed.cross, sketches, blocks, weights)
-        covariance = _joined(blocks, between, error)
+            between, errors = _from_scores(agreed, agreed.cross, sketches, blocks, weights)
+        covariance = _joined(blocks, between, errors)
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
     found = Moments(
         covariance=moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
@@ -223,8 +223,8 @@ def _from_scores(
     sketches: Mapping[str, Arrays],
     blocks: Sequence[Floats],
     weights: Sequence[Floats],
-) -> tuple[Floats, float]:
-    """Covariances between parties from the correlations of their scores, and the error of those."""
+) -> tuple[Floats, Floats]:
+    """Covariances between parties from the correlations of their scores, and the error of those, for every column."""
     n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
     scores = np.column_stack([_taken(sketches[name], "cross", (size, 1)) for name in names])
     noise = np.array([agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2 for name in names])
@@ -240,36 +240,35 @@ def _from_scores(
     out = [[np.zeros((len(a), len(b))) for b in along] for a in along]
     for i, j in permutations(range(len(along)), 2):
         out[i][j] = correlations[i, j] * np.outer(along[i], along[j])
-    return np.block(out), math.sqrt(float(variances.max()))
+    return np.block(out), np.full(sum(map(len, blocks)), math.sqrt(float(variances.max())))
 
 
 def _from_columns(
     agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays], parts: Sequence[Part], blocks: Sequence[Floats]
-) -> tuple[Floats, float]:
-    """Covariances between parties, each from the sketches of its two columns, and their error as a matrix."""
+) -> tuple[Floats, Floats]:
+    """Covariances between parties, each from the sketches of its two columns, and their errors, by column."""
     n, size = agreed.study.n_rows, how.sketch.size
     ones = how.sketch.apply(np.ones((n, 1)))
     centred, noises = [], []
     for name, part in zip(agreed.study.names, parts, strict=True):
         sketch = _taken(sketches[name], "cross", (size, len(part.selected)))
         centred.append(sketch - ones * part.sums / n)
-        noises.append(agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2)
-    diagonals = [np.diag(block) for block in blocks]
-    out = [[np.zeros((len(a), len(b))) for b in blocks] for a in blocks]
-    squared_errors = []
-    for i, j in combinations(range(len(parts)), 2):
-        variances = np.add.outer(noises[j] * diagonals[i], noises[i] * diagonals[j]) + size * noises[i] * noises[j]
-        products = np.outer(diagonals[i], diagonals[j])
-        variances += 0.0 if size >= n else products / size
-        out[i][j] = moments.shrunk(centred[i].T @ centred[j], variances)
-        out[j][i] = out[i][j].T
-        squared_errors.append(float(np.mean(variances / np.where(products > 0.0, products, 1.0))))
-    return np.block(out), math.sqrt(max(squared_errors) * sum(map(len, blocks)))
+        noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
+    columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])
+    between = owner[:, None] != owner
+    squares = np.concatenate([np.diag(block) for block in blocks])
+    scales = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    correlations = columns.T @ columns / np.outer(scales, scales)
+    noise = np.concatenate(noises) / scales**2
+    variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
+    trust = np.zeros_like(correlations)
+    trust[between] = moments.believed(correlations[between], variances[between])
+    return trust * correlations * np.outer(scales, scales), np.sqrt(np.sum(trust * variances, axis=1))
 
 
-def _joined(blocks: Sequence[Floats], between: Floats, error: float) -> Floats:
-    """One covariance of all columns; relative to the blocks, no direction is known to vary by less than the error."""
-    if error == 0.0:
+def _joined(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
+    """One covariance of all columns; relative to the blocks, no column is known to vary by less than its error."""
+    if not errors.any():
         return block_diag(*blocks) + between
     roots, inverses = [], []
     for block in blocks:
@@ -277,8 +276,9 @@ def _joined(blocks: Sequence[Floats], between: Floats, error: float) -> Floats:
         roots.append((vectors * np.sqrt(values)) @ vectors.T)
         inverses.append((vectors / np.sqrt(values)) @ vectors.T)
     root, inverse = block_diag(*roots), block_diag(*inverses)
-    relative = moments.repaired(np.eye(len(root)) + inverse @ between @ inverse, min(1.0, error))
-    return root @ relative @ root
+    least = np.sqrt(np.clip(errors, 1e-6, 1.0))
+    relative = (np.eye(len(root)) + inverse @ between @ inverse) / np.outer(least, least)
+    return root @ (moments.repaired(relative, 1.0) * np.outer(least, least)) @ root
 
 
 def _split(values: Floats, parts: Sequence[Part]) -> list[Floats]:

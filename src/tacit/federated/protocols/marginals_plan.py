@@ -32,9 +32,9 @@ _SHARES = {
     "moments": 0.25,
 }
 _LABELS_SHARE = 0.35
-_DRAWN, _MOST_DRAWN = 0.18, 12  # columns drawn, over the square root of the strength, and at most
+_DRAWN, _ENOUGH, _DRAWN_BEYOND = 0.18, 12, 0.12  # columns drawn over the square root of the strength, up to and beyond
 _SPARED = 4 / 3  # columns may be so many times as many where all are taken, which spares the selection
-_COLUMNS_SHARE, _COLUMNS_SIZE = 0.35, 2000
+_COLUMNS_SHARE, _COLUMNS_SIZE = 0.35, 100
 _SCORE_SHARES, _SCORE_SIZE, _LEAST_SCORE_SIZE = (0.1, 0.35), 32, 8
 
 
@@ -56,13 +56,15 @@ def n_selected(study: Study) -> dict[str, int]:
     """How many columns each party selects: what the study says, or a number by a rule, or all if they are hardly more.
 
     The noise of k columns' second moments, as a matrix, grows like k^1.5 over the strength, and each column drawn costs
-    a part of the selection's budget. The numbers were set on text-like and on dense data of 20,000 to 100,000 rows.
+    a part of the selection's budget; beyond a dozen, columns are worth less. The numbers were set on text-like and on
+    dense data of 10,000 to 100,000 rows.
     """
     if study.n_selected is not None:
         return {member.name: min(member.n_features, study.n_selected) for member in study.members}
     if not study.budget.is_private:
         return {member.name: member.n_features for member in study.members}
-    drawn = max(1, min(_MOST_DRAWN, round(_DRAWN * math.sqrt(strength(study)))))
+    root = math.sqrt(strength(study))
+    drawn = max(1, round(min(_DRAWN * root, max(_ENOUGH, _DRAWN_BEYOND * root))))
     return {m.name: m.n_features if m.n_features <= _SPARED * drawn else drawn for m in study.members}
 
 
@@ -72,7 +74,7 @@ def cross_for(study: Study) -> Cross | None:
     Two columns of variance v, clipped to norm 1 and sketched with noise s, have their correlation estimated with an
     error of sqrt(2 / m + r / m^2 + 1 / r) by a sketch of r rows, m = n v / s^2: from the noise, from its square, from
     the sketch. It is least, 2 / sqrt(m), at r = m. Each of k columns of a party has v of about 1 / (2 k), and its one
-    score more. So columns are sketched where that leaves an error of a twentieth, and else scores, with as much of the
+    score more. So columns are sketched where that leaves an error of a fifth, and else scores, with as much of the
     budget as leaves an error of a third, but for the least and the most that they may cost.
     """
     if study.cross == "zero" or len(study.members) == 1:

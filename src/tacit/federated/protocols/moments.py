@@ -34,6 +34,22 @@ def shrunk(values: Floats, variances: Floats, strictness: float = 2.0) -> Floats
     return values * np.maximum(0.0, 1.0 - strictness * variances / np.where(squares > 0.0, squares, 1.0))
 
 
+def believed(values: Floats, variances: Floats, strictness: float = 6.0) -> Floats:
+    """By which part to believe noisy numbers of about the same scale: what all say together, or each by itself.
+
+    Together: with s the variance of the true numbers, as the squares less the noise suggest, s / (s + variance) is best
+    for normal ones. By itself: 1 - strictness variance / v^2, which keeps the few that stand out among many zeros. The
+    larger part counts; times the variance it is what remains unknown.
+    """
+    squares = np.square(values)
+    weights = 1.0 / np.square(np.where(variances > 0.0, variances, 1.0))
+    spread = max(float(np.sum(weights * (squares - variances)) / np.sum(weights)), 0.0)
+    together = spread / np.where(variances > 0.0, spread + variances, 1.0) if spread > 0.0 else np.zeros_like(values)
+    clear = squares > strictness * variances
+    alone = np.where(clear, 1.0 - strictness * variances / np.where(clear, squares, 1.0), 0.0)
+    return np.where(variances > 0.0, np.maximum(together, alone), 1.0)
+
+
 def towards_mean(values: Floats, variance: float) -> Floats:
     """Noisy numbers, moved towards their mean by what their noise explains of the distance (James and Stein)."""
     mean = float(values.mean())
