@@ -13,6 +13,7 @@ what is not there yet; without it what is asked for is run again.
 """
 
 import argparse
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -36,6 +37,7 @@ from tacit.federated.blocks import elementary
 
 HERE = Path(__file__).resolve().parent
 PARTS = ["numbers", "correlated", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
+MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
 SPLIT = " | "  # between the name of a case and the value of what is varied in it
 ALL = "all"  # in place of a value: a method that does not depend on it
 
@@ -207,8 +209,11 @@ def run_real(store: Store, name: str, effort: Effort) -> None:
     for seed in range(effort.seeds):
         keep = partial(kept, store, "figure 9", seed=seed, problem=problem)
         keep(f"{name}{SPLIT}{ALL}", model=PLAIN, epsilon=None, scores=methods.plain(problem), took=0.0)
-        for method in chosen((CENTRAL, SHORT, MARGINALS, BEST), effort):
-            for count in effort.parties if method in (MARGINALS, BEST) else [1]:
+        if problem.size[1] <= MOST_EXACT and MARGINALS in effort.methods and seed == 0:
+            scores, took = METHODS[MARGINALS].measure(problem, Setting(epsilon=math.inf))
+            keep(f"{name}{SPLIT}{ALL}", model="marginals, without noise", epsilon=None, scores=scores, took=took)
+        for method in chosen((CENTRAL, SHORT, MARGINALS, PRODUCT, BEST), effort):
+            for count in effort.parties if method in (MARGINALS, *SHARING) else [1]:
                 scores, took = METHODS[method].measure(problem, Setting(seed=seed, parties=count))
                 at = ALL if count == 1 else count
                 keep(f"{name}{SPLIT}{at}", model=method, epsilon=1.0, scores=scores, took=took)
