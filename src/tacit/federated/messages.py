@@ -74,6 +74,7 @@ class Refusal:
 
 
 Message = Request | Reply | Refusal
+_KINDS: dict[type[Message], int] = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL}
 
 
 def digest(message: bytes) -> bytes:
@@ -83,8 +84,7 @@ def digest(message: bytes) -> bytes:
 
 def write(message: Message) -> bytes:
     """The message as bytes."""
-    kind = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL}[type(message)]
-    head = _HEAD.pack(_MARK, WIRE_VERSION, kind, bytes.fromhex(message.study), message.round)
+    head = _HEAD.pack(_MARK, WIRE_VERSION, _KINDS[type(message)], bytes.fromhex(message.study), message.round)
     parts = [head, _text(message.party), _text(message.version)]
     if isinstance(message, Request):
         return b"".join([*parts, _text(message.step), write_arrays(message.arrays)])

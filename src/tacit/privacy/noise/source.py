@@ -29,6 +29,7 @@ Words = NDArray[np.uint64]
 BLOCK_WORDS = 1 << 14
 _CARRY_WORDS = 1 << 8  # room before a block for the words an unfinished draw has yet to use
 _LABEL = b"tacit.privacy.NoiseSource/1:"
+_NO_WORDS: Words = np.empty(0, dtype=np.uint64)
 
 _forks = 0
 
@@ -93,7 +94,7 @@ class NoiseSource:
     def _start(self, key: bytes, *, seeded: bool) -> None:
         self._key = key
         self._seeded = seeded
-        self._buffer: Words = np.empty(0, dtype=np.uint64)
+        self._buffer: Words = _NO_WORDS
         self._at = 0
         # A fork is told by either: the counter sees those made by Python, the number those made behind its back.
         self._process, self._made_after = os.getpid(), _forks
