@@ -17,14 +17,13 @@ import time
 import warnings
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
+import command
 import peer_runs
 import render
 import scores
@@ -32,7 +31,6 @@ import sets
 from records import Record, Store
 from tacit import LogisticRegression
 
-HERE = Path(__file__).resolve().parent
 PARTS = ["raw", "public", "timing"]
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 QUICK = {
@@ -121,37 +119,28 @@ def run_timing(store: Store) -> list[str]:
 
 def parsed(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+    parser = command.parser(__doc__, PARTS, "two seeds of small sets, without peers")
     parser.add_argument("--sets", nargs="+", choices=sorted({*sets.SETS, *sets.PUBLIC}), help="default: all")
     parser.add_argument("--models", nargs="+", help=f"solvers, auto, {scores.PLAIN!r} (default: all)")
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--seeds", type=int, default=10, help="splits, each with fresh noise (default: %(default)s)")
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw tables and plots again")
-    parser.add_argument("--quick", action="store_true", help="two seeds of small sets, without peers, in two minutes")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers' results as they are")
     parser.add_argument("--peers-only", action="store_true", help="run nothing but the peers")
-    arguments = parser.parse_args(argv)
+    arguments = command.parsed(parser, argv)
     if arguments.quick:
         arguments.seeds, arguments.epsilons = QUICK["seeds"], QUICK["epsilons"]
         arguments.sets = arguments.sets or QUICK["sets"]
         arguments.no_peers = True
         arguments.parts = [part for part in arguments.parts if part != "timing"]
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
     return arguments
 
 
 def main(argv: list[str] | None = None) -> None:
     """Measure, and draw the pages."""
     arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
-    store, peers = Store(arguments.out / "dense.jsonl"), Store(arguments.out / "dense_peers.jsonl")
-    skipped: list[str] = []
-    if not arguments.render_only:
+    peers = Store(arguments.out / "dense_peers.jsonl")
+
+    def measure(store: Store) -> list[str]:
         if not arguments.resume and not arguments.peers_only:
             wanted = set(cases(arguments))
             store.drop(
@@ -161,15 +150,16 @@ def main(argv: list[str] | None = None) -> None:
                     and (r.epsilon is None or r.epsilon in arguments.epsilons)
                 )
             )
-        with threadpool_limits(1):
-            skipped = run(store, peers, arguments)
-            timed = arguments.resume and any(record.table == "timing" for record in store)
-            if "timing" in arguments.parts and not timed and not arguments.peers_only:
-                skipped += run_timing(store)
-    for line in skipped:
-        print(line)
-    render.pages(Store(store.path), Store(peers.path), arguments.out)  # with what another run wrote meanwhile
-    print(f"wrote {arguments.out / 'dense.md'}")
+        skipped = run(store, peers, arguments)
+        timed = arguments.resume and any(record.table == "timing" for record in store)
+        if "timing" in arguments.parts and not timed and not arguments.peers_only:
+            skipped += run_timing(store)
+        return skipped
+
+    def draw(store: Store) -> None:
+        render.pages(Store(store.path), Store(peers.path), arguments.out)  # with what another run wrote meanwhile
+
+    command.carry_out("dense", arguments, measure, draw)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,8 @@ what is not there yet; without it what is asked for is run again.
 import argparse
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
+import command
 import dp_cd_problems as problems
 import dp_cd_render as render
 import dp_cd_timing as timing
@@ -31,7 +29,6 @@ from dp_cd_problems import Problem
 from dp_cd_tuning import FULL, QUICK, Effort, tune
 from records import Record, Store
 
-HERE = Path(__file__).resolve().parent
 PARTS = ["table", "untuned", "traces", "timing"]
 QUICK_PROBLEMS = ("Electricity, imbalanced", "California, imbalanced", "Sparse LASSO")
 QUICK_PASSES = (5, 20)
@@ -161,38 +158,21 @@ def run(store: Store, arguments: argparse.Namespace) -> list[str]:
     return list(skipped)
 
 
-def parsed(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+def main(argv: list[str] | None = None) -> None:
+    """Measure, and draw the page."""
+    parser = command.parser(__doc__, PARTS, "three problems on a coarse grid")
     parser.add_argument("--problems", nargs="+", choices=problems.NAMES, help="default: all")
     parser.add_argument("--methods", nargs="+", choices=tuple(METHODS), default=tuple(METHODS))
     parser.add_argument("--passes", nargs="+", type=int, help="default: 2 5 10 20 50")
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
-    parser.add_argument("--quick", action="store_true", help="three problems on a coarse grid, in two minutes")
-    arguments = parser.parse_args(argv)
+    arguments = command.parsed(parser, argv)
     arguments.problems = arguments.problems or (QUICK_PROBLEMS if arguments.quick else problems.NAMES)
     arguments.passes = tuple(arguments.passes or (QUICK_PASSES if arguments.quick else PASSES))
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
-    return arguments
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Measure, and draw the page."""
-    arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
-    store = Store(arguments.out / "dp_cd.jsonl")
-    if not arguments.render_only:
-        with threadpool_limits(1):
-            skipped = run(store, arguments)
-        for line in skipped:
-            print(line)
-    render.pages(store, arguments.out, QUICK if arguments.quick else FULL)
-    print(f"wrote {arguments.out / 'dp_cd.md'}")
+    command.carry_out(
+        "dp_cd",
+        arguments,
+        lambda store: run(store, arguments),
+        lambda store: render.pages(store, arguments.out, QUICK if arguments.quick else FULL),
+    )
 
 
 if __name__ == "__main__":

@@ -17,10 +17,8 @@ import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
+import command
 import dp_fw_figures as figures
 import dp_fw_kdda as kdda
 import dp_fw_methods as methods
@@ -31,7 +29,6 @@ import sets
 from dp_fw_problems import Split
 from records import Record, Store
 
-HERE = Path(__file__).resolve().parent
 PARTS = ["accuracy", "table 4", "signs", "figures", "speed", "kdda"]
 SIGNS = "signs"
 DRAWS, GROWTH = "draws", "growth"
@@ -225,36 +222,19 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
     return list(skipped)
 
 
-def parsed(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=PARTS[:-1], choices=PARTS)
-    names = (*problems.SHAPES, *problems.REAL, SIGNS, DRAWS, GROWTH)
-    parser.add_argument("--sets", nargs="+", choices=names, help="of these parts, only these (default: all)")
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
-    parser.add_argument("--quick", action="store_true", help="few rows, columns, budgets and seeds, in two minutes")
-    arguments = parser.parse_args(argv)
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
-    return arguments
-
-
 def main(argv: list[str] | None = None) -> None:
     """Measure, and draw the page."""
-    arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
+    parser = command.parser(__doc__, PARTS, "few rows, columns, budgets and seeds", default=PARTS[:-1])
+    names = (*problems.SHAPES, *problems.REAL, SIGNS, DRAWS, GROWTH)
+    parser.add_argument("--sets", nargs="+", choices=names, help="of these parts, only these (default: all)")
+    arguments = command.parsed(parser, argv)
     effort = QUICK if arguments.quick else FULL
-    store = Store(arguments.out / "dp_fw.jsonl")
-    if not arguments.render_only:
-        with threadpool_limits(1):
-            skipped = run(store, arguments, effort)
-        for line in skipped:
-            print(line)
-    render.pages(store, arguments.out, quick=arguments.quick)
-    print(f"wrote {arguments.out / 'dp_fw.md'}")
+    command.carry_out(
+        "dp_fw",
+        arguments,
+        lambda store: run(store, arguments, effort),
+        lambda store: render.pages(store, arguments.out, quick=arguments.quick),
+    )
 
 
 if __name__ == "__main__":

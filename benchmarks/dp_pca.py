@@ -16,11 +16,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+import command
 import dp_pca_methods as methods
 import dp_pca_problems as problems
 import dp_pca_render as render
@@ -28,7 +27,6 @@ import dp_pca_timing as timing
 import sets
 from records import Record, Store
 
-HERE = Path(__file__).resolve().parent
 TARGETS = {  # set: k, center, delta
     "a9a": (10, False, 1e-3),
     "MNIST": (10, False, 1e-3),
@@ -206,35 +204,18 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
     return skipped
 
 
-def parsed(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=list(NAMED), choices=list(NAMED))
-    names = sorted({name for group in NAMED.values() for name in group})
-    parser.add_argument("--sets", nargs="+", choices=names, help="of these parts, only these (default: all)")
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plot again")
-    parser.add_argument("--quick", action="store_true", help="few rows, budgets and seeds, in two minutes")
-    arguments = parser.parse_args(argv)
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
-    return arguments
-
-
 def main(argv: list[str] | None = None) -> None:
     """Measure, and draw the page."""
-    arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
-    store = Store(arguments.out / "dp_pca.jsonl")
-    if not arguments.render_only:
-        with threadpool_limits(1):
-            skipped = run(store, arguments, QUICK if arguments.quick else FULL)
-        for line in skipped:
-            print(line)
-    render.pages(store, arguments.out, quick=arguments.quick)
-    print(f"wrote {arguments.out / 'dp_pca.md'}")
+    parser = command.parser(__doc__, list(NAMED), "few rows, budgets and seeds")
+    names = sorted({name for group in NAMED.values() for name in group})
+    parser.add_argument("--sets", nargs="+", choices=names, help="of these parts, only these (default: all)")
+    arguments = command.parsed(parser, argv)
+    command.carry_out(
+        "dp_pca",
+        arguments,
+        lambda store: run(store, arguments, QUICK if arguments.quick else FULL),
+        lambda store: render.pages(store, arguments.out, quick=arguments.quick),
+    )
 
 
 if __name__ == "__main__":

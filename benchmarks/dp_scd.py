@@ -16,11 +16,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+import command
 import dp_scd_problems as problems
 import dp_scd_render as render
 import dp_scd_timing as timing
@@ -30,7 +29,6 @@ from dp_scd_problems import Problem
 from records import Record, Store
 from tacit.privacy import Budget
 
-HERE = Path(__file__).resolve().parent
 PARTS = ["utility", "convergence", "grid", "timing"]
 DELTAS = {"1e-3": 0.0, "n^-1.5": -1.5, "n^-2": -2.0}  # powers of n
 MARKS = (1, 2, 3, 5, 7, 10)
@@ -216,37 +214,20 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
     return list(skipped)
 
 
-def parsed(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=PARTS[:-1], choices=PARTS)
+def main(argv: list[str] | None = None) -> None:
+    """Measure, and draw the page."""
+    parser = command.parser(__doc__, PARTS, "few rows, budgets and seeds", default=PARTS[:-1])
     parser.add_argument("--problems", nargs="+", choices=problems.NAMES, default=problems.NAMES)
     names = (*METHODS, "plain")
     parser.add_argument("--methods", nargs="+", choices=names, default=names, help="plain is without privacy")
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
-    parser.add_argument("--quick", action="store_true", help="few rows, budgets and seeds, in two minutes")
-    arguments = parser.parse_args(argv)
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
-    return arguments
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Measure, and draw the page."""
-    arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
+    arguments = command.parsed(parser, argv)
     effort = QUICK if arguments.quick else FULL
-    store = Store(arguments.out / "dp_scd.jsonl")
-    if not arguments.render_only:
-        with threadpool_limits(1):
-            skipped = run(store, arguments, effort)
-        for line in skipped:
-            print(line)
-    render.pages(store, arguments.out, effort.most_rows, effort.kept, effort.runs, effort.seeds)
-    print(f"wrote {arguments.out / 'dp_scd.md'}")
+    command.carry_out(
+        "dp_scd",
+        arguments,
+        lambda store: run(store, arguments, effort),
+        lambda store: render.pages(store, arguments.out, effort.most_rows, effort.kept, effort.runs, effort.seeds),
+    )
 
 
 if __name__ == "__main__":

@@ -19,11 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
+import command
 import federated_blocks as blocks
 import federated_methods as methods
 import federated_paper as paper
@@ -35,7 +33,6 @@ from federated_methods import BEST, CENTRAL, MARGINALS, METHODS, PARTIES, PLAIN,
 from records import Record, Store
 from tacit.federated.blocks import elementary
 
-HERE = Path(__file__).resolve().parent
 PARTS = ["numbers", "correlated", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
 SPLIT = " | "  # between the name of a case and the value of what is varied in it
@@ -321,37 +318,20 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
     return skipped
 
 
-def parsed(argv: list[str] | None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
+def main(argv: list[str] | None = None) -> None:
+    """Measure, and draw the page."""
+    parser = command.parser(__doc__, PARTS, "few rows, columns, budgets and seeds")
     parser.add_argument(
         "--methods", nargs="+", default=list(METHODS), choices=METHODS, help="only these (default: all)"
     )
-    parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
-    parser.add_argument("--quick", action="store_true", help="few rows, columns, budgets and seeds, in two minutes")
-    arguments = parser.parse_args(argv)
-    arguments.out = arguments.out or HERE / (".cache/quick" if arguments.quick else "results")
-    return arguments
-
-
-def main(argv: list[str] | None = None) -> None:
-    """Measure, and draw the page."""
-    arguments = parsed(argv)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
+    arguments = command.parsed(parser, argv)
     effort = replace(QUICK if arguments.quick else FULL, methods=tuple(arguments.methods))
-    store = Store(arguments.out / "federated.jsonl")
-    if not arguments.render_only:
-        with threadpool_limits(1):
-            skipped = run(store, arguments, effort)
-        for line in skipped:
-            print(line)
-    render.pages(store, arguments.out, quick=arguments.quick)
-    print(f"wrote {arguments.out / 'federated.md'}")
+    command.carry_out(
+        "federated",
+        arguments,
+        lambda store: run(store, arguments, effort),
+        lambda store: render.pages(store, arguments.out, quick=arguments.quick),
+    )
 
 
 if __name__ == "__main__":
