@@ -255,14 +255,15 @@ def _from_columns(
         centred.append(sketch - ones * part.sums / n)
         noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
     columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])
-    between = owner[:, None] != owner
+    pairs = owner[:, None] < owner
     squares = np.concatenate([np.diag(block) for block in blocks])
     scales = np.sqrt(np.where(squares > 0.0, squares, 1.0))
     correlations = columns.T @ columns / np.outer(scales, scales)
     noise = np.concatenate(noises) / scales**2
     variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
     trust = np.zeros_like(correlations)
-    trust[between] = moments.believed(correlations[between], variances[between])
+    trust[pairs] = moments.believed(correlations[pairs], variances[pairs])
+    trust += trust.T
     return trust * correlations * np.outer(scales, scales), np.sqrt(np.sum(trust * variances, axis=1))
 
 

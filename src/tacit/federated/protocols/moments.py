@@ -34,14 +34,15 @@ def shrunk(values: Floats, variances: Floats, strictness: float = 2.0) -> Floats
     return values * np.maximum(0.0, 1.0 - strictness * variances / np.where(squares > 0.0, squares, 1.0))
 
 
-def believed(values: Floats, variances: Floats, strictness: float = 6.0) -> Floats:
+def believed(values: Floats, variances: Floats) -> Floats:
     """By which part to believe noisy numbers of about the same scale: what all say together, or each by itself.
 
     Together: with s the variance of the true numbers, as the squares less the noise suggest, s / (s + variance) is best
-    for normal ones. By itself: 1 - strictness variance / v^2, which keeps the few that stand out among many zeros. The
-    larger part counts; times the variance it is what remains unknown.
+    for normal ones. By itself: 1 - a variance / v^2, which keeps the few that stand out among many zeros; a is
+    1.5 ln(how many), which noise alone rarely passes. The larger part counts; times the variance it is what remains
+    unknown.
     """
-    squares = np.square(values)
+    squares, strictness = np.square(values), max(2.0, 1.5 * math.log(len(values)))
     weights = 1.0 / np.square(np.where(variances > 0.0, variances, 1.0))
     spread = max(float(np.sum(weights * (squares - variances)) / np.sum(weights)), 0.0)
     together = spread / np.where(variances > 0.0, spread + variances, 1.0) if spread > 0.0 else np.zeros_like(values)
