@@ -4,6 +4,7 @@
         [--methods marginals ...]
 
 "numbers": the numbers to reach, on 1% dense data. "correlated": columns of different parties that are correlated.
+"labels": those that every party holds, or that one releases a sketch of.
 "overhead": what a round costs besides the protocol's own work. "printed": the true epsilon of the paper's noise.
 "figure 1" and "figure 2": block-coordinate Frank-Wolfe without privacy. "figure 3": against central DP Frank-Wolfe.
 "figure 4" to "figure 8": by rows, parties, epsilon, the split of the budget and the sketch size. "figure 9": real sets.
@@ -33,7 +34,8 @@ from federated_methods import BEST, CENTRAL, MARGINALS, METHODS, PARTIES, PLAIN,
 from records import Record, Store
 from tacit.federated.blocks import elementary
 
-PARTS = ["numbers", "correlated", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
+PARTS = ["numbers", "correlated", "labels", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
+DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
 SPLIT = " | "  # between the name of a case and the value of what is varied in it
 ALL = "all"  # in place of a value: a method that does not depend on it
@@ -200,6 +202,20 @@ def run_correlated(store: Store, name: str, effort: Effort) -> None:
             keep(f"marginals, cross {cross}", 1.0, *measured)
 
 
+def run_labels(store: Store, name: str, effort: Effort) -> None:
+    """Labels that every party holds, and labels that one party releases a sketch of."""
+    for seed in range(effort.seeds):
+        if name in problems.REAL:
+            problem = problems.real(name, effort.most_rows)
+        else:
+            problem = problems.synthetic(*effort.many, problems.DENSITY, effort.active[0][0], None, seed)
+        for epsilon in (epsilon for epsilon in effort.epsilons if epsilon >= 1.0):
+            keep = partial(kept, store, "labels", f"{name}{SPLIT}{epsilon:g}", seed, problem)
+            for labels in ("shared", "sketched") if MARGINALS in effort.methods else ():
+                setting = Setting(seed=seed, epsilon=epsilon, options={"labels": labels})
+                keep(f"marginals, labels {labels}", epsilon, *METHODS[MARGINALS].measure(problem, setting))
+
+
 def run_real(store: Store, name: str, effort: Effort) -> None:
     """A real set split over parties."""
     problem = problems.real(name, effort.most_rows)
@@ -266,6 +282,7 @@ def cases(arguments: argparse.Namespace, effort: Effort) -> Iterator[tuple[str, 
     named = {
         "numbers": [active_name(*pair) for pair in effort.active],
         "correlated": [f"{among} parties" for among in (2, PARTIES)],
+        "labels": [DENSE, *(name for name in LABELLED if name in problems.REAL)],
         "figure 1": [f"{density:g} / {active:g}" for active in effort.ratios for density in effort.ratios],
         "figure 3": [compared_name(*pair) for pair in compared(effort)],
         **{f"figure {number}": sizes for number in range(5, 9)},
@@ -294,7 +311,7 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
             continue
         start = time.perf_counter()
         try:
-            if part == "figure 9":
+            if name in problems.REAL:
                 problems.real(name, effort.most_rows)
         except sets.MissingSetError as error:
             skipped.append(f"skipped: {name} ({error})")
@@ -302,6 +319,8 @@ def run(store: Store, arguments: argparse.Namespace, effort: Effort) -> list[str
         store.drop(lambda record, case=case: made_by(record, case, effort))
         if part == "correlated":
             run_correlated(store, name, effort)
+        elif part == "labels":
+            run_labels(store, name, effort)
         elif part == "overhead":
             run_overhead(store, effort)
         elif part == "printed":

@@ -19,6 +19,7 @@ _COLORS = {MARGINALS: "black", "marginals, cross": "C4", PRODUCT: "C0", SERIAL: 
 _COLORS |= {SHORT: "C5", "central, given": "C5"}
 _HIGHEST = 3.0  # relative excess losses above this are drawn at the edge
 AXES = {
+    "labels": "epsilon",
     "figure 3": "iterations",
     "figure 4": "rows",
     "figure 5": "parties",
@@ -46,7 +47,7 @@ def figures(results: Results, folder: Path) -> None:
     if results.names("figure 2"):
         _workers(results, folder / "federated_figure_2.png")
     for table, axis in AXES.items():
-        if results.names(table):
+        if table.startswith("figure") and results.names(table):
             path = folder / f"federated_{table.replace(' ', '_')}.png"
             if table == "figure 4":
                 _rows(results, path)

@@ -4,34 +4,26 @@ A coordinate costs one column. The margins of all rows are kept up to date, so t
 over column j alone; after the step the column moves the margins. For dense tables that move is done together with the
 sum of the next coordinate, so that margins are read and written once.
 
-Rows and sums. A row's margin and derivative are functions of that row and of released numbers; no row touches
-another's. Sums over a dense column are taken in blocks of `BLOCK` rows, inside a block in any order that the compiler
-likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse column in order.
+A row's margin and derivative are functions of that row and of released numbers. Tables, and in which order sums over
+their columns are taken, are those of `tacit.kernels.columns`.
 
 For the squared loss the margins come less the targets, which are then not read: one array less to go through.
 
 Bounds. The derivative of row i is clipped to `limits[0, i]`, for the intercept to `limits[1, i]`, and what it adds to a
 sum to the cap of the coordinate, which may be infinite. What is not a number adds nothing.
-
-A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays of a CSC table. Coordinate d is the
-intercept, a column of ones.
 """
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.kernels.columns import Floats, Integers, Table, loop, moved, sparse_move
 from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
 from tacit.problems.scalar import logistic_derivative, separable_prox, squared_hinge_derivative
-
-Floats = NDArray[np.float64]
-Table = NDArray[np.floating]
-Integers = NDArray[np.int64]
 
 CAP, UNIT, STEP, L1, L2, LOW, HIGH = range(7)
 """The columns of a table of rules: what concerns each coordinate."""
@@ -42,23 +34,13 @@ def rules(caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, lo
     return np.column_stack([caps, units, steps, l1, l2, low, high])
 
 
-# Sums may be taken in another order, products and sums may share a rounding; infinities and NaN keep their meaning.
-_loop = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-
-
-@_loop  # type: ignore[misc]
-def _moved(column: Table, change: float, margins: Floats) -> None:
-    for i in range(len(column)):
-        margins[i] += change * column[i]
-
-
 def _sums(capped: bool) -> Any:
     """The sum over a column, for each loss, after margins have moved by `change` times the column before.
 
     One compiled form caps what a row adds and leaves out what is not a number; the other is faster.
     """
 
-    @_loop  # type: ignore[misc]
+    @loop  # type: ignore[misc]
     def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
         total = 0.0
         for i in range(len(column)):
@@ -72,7 +54,7 @@ def _sums(capped: bool) -> Any:
             total += product
         return total
 
-    @_loop  # type: ignore[misc]
+    @loop  # type: ignore[misc]
     def squared_hinge(
         before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
     ) -> float:
@@ -89,7 +71,7 @@ def _sums(capped: bool) -> Any:
             total += product
         return total
 
-    @_loop  # type: ignore[misc]
+    @loop  # type: ignore[misc]
     def logistic(
         before: Table,
         change: float,
@@ -215,7 +197,7 @@ def dense_pass(
         released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
         changes[k] = change
         before = column
-    _moved(before, change, margins)
+    moved(before, change, margins)
 
 
 @kernel
@@ -277,174 +259,8 @@ def sparse_pass(
 
 
 @kernel
-def dense_margins(columns: Table, w: Floats, out: Floats) -> None:
-    """The margin of each row."""
-    out[:] = w[len(columns)]
-    for j in range(len(columns)):
-        if w[j] != 0.0:
-            _moved(columns[j], w[j], out)
-
-
-@kernel
-def sparse_margins(data: Floats, indices: Integers, indptr: Integers, w: Floats, out: Floats) -> None:
-    """`dense_margins` for a CSC table."""
-    d = len(indptr) - 1
-    out[:] = w[d]
-    for j in range(d):
-        for p in range(indptr[j], indptr[j + 1]):
-            out[indices[p]] += w[j] * data[p]
-
-
-@kernel
-def dense_move(columns: Table, ones: Table, j: int, change: float, margins: Floats) -> None:
-    """Move the margins by `change` times column j."""
-    _moved(columns[j] if j < len(columns) else ones, change, margins)
-
-
-@kernel
-def sparse_move(
-    data: Floats, indices: Integers, indptr: Integers, ones: Table, j: int, change: float, margins: Floats
-) -> None:
-    """`dense_move` for a CSC table."""
-    if j < len(indptr) - 1:
-        for p in range(indptr[j], indptr[j + 1]):
-            margins[indices[p]] += change * data[p]
-    else:
-        _moved(ones, change, margins)
-
-
-@_loop  # type: ignore[misc]
-def _add_squares(column: Table, weight: float, out: Floats) -> None:
-    for i in range(len(column)):
-        entry = weight * column[i]
-        out[i] += entry * entry
-
-
-@kernel
-def dense_square_norms(columns: Table, weights: Floats, out: Floats) -> None:
-    """The sum over j of (weights[j] z_ij)^2, of each row, the intercept's entry last."""
-    d = len(columns)
-    out[:] = weights[d] * weights[d]
-    for j in range(d):
-        _add_squares(columns[j], weights[j], out)
-
-
-@kernel
-def sparse_square_norms(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
-    """`dense_square_norms` for a CSC table."""
-    d = len(indptr) - 1
-    out[:] = weights[d] * weights[d]
-    for j in range(d):
-        for p in range(indptr[j], indptr[j + 1]):
-            entry = weights[j] * data[p]
-            out[indices[p]] += entry * entry
-
-
-@_loop  # type: ignore[misc]
-def _raise_to(column: Table, weight: float, out: Floats) -> None:
-    for i in range(len(column)):
-        out[i] = max(out[i], abs(weight * column[i]))
-
-
-@kernel
-def dense_largest(columns: Table, weights: Floats, out: Floats) -> None:
-    """The largest weights[j] |z_ij| of each row, the intercept's entry among them."""
-    d = len(columns)
-    out[:] = abs(weights[d])
-    for j in range(d):
-        _raise_to(columns[j], weights[j], out)
-
-
-@kernel
-def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
-    """`dense_largest` for a CSC table."""
-    d = len(indptr) - 1
-    out[:] = abs(weights[d])
-    for j in range(d):
-        for p in range(indptr[j], indptr[j + 1]):
-            out[indices[p]] = max(out[indices[p]], abs(weights[j] * data[p]))
-
-
-@_loop  # type: ignore[misc]
-def _sum_of_squares(column: Table, factors: Floats, largest: float) -> float:
-    total = 0.0
-    for i in range(len(column)):
-        entry = np.float64(column[i])  # in numba, float() of a single-precision number stays one
-        total += factors[i] * min(entry * entry, largest)
-    return total
-
-
-@kernel
-def dense_squares(columns: Table, factors: Floats, largest: float, out: Floats) -> None:
-    """out[j] = sum over rows of factors[i] min(z_ij^2, largest)."""
-    for j in range(len(columns)):
-        total = 0.0
-        for start in range(0, len(factors), BLOCK):
-            rows = slice(start, min(start + BLOCK, len(factors)))
-            total += _sum_of_squares(columns[j][rows], factors[rows], largest)
-        out[j] = total
-
-
-@kernel
-def sparse_squares(
-    data: Floats, indices: Integers, indptr: Integers, factors: Floats, largest: float, out: Floats
-) -> None:
-    """`dense_squares` for a CSC table."""
-    for j in range(len(indptr) - 1):
-        total = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            total += factors[indices[p]] * min(data[p] * data[p], largest)
-        out[j] = total
-
-
-@kernel
 def slopes(margins: Floats, targets: Floats, limits: Floats, loss: int, out: Floats) -> None:
     """The derivative of each row's loss in its margin, clipped to its limit; what is not a number becomes zero."""
     for i in range(len(margins)):
         slope = min(max(_slope(margins[i], targets[i], loss), -limits[i]), limits[i])
         out[i] = slope if slope == slope else 0.0
-
-
-@_loop  # type: ignore[misc]
-def _inner(column: Table, values: Floats) -> float:
-    total = 0.0
-    for i in range(len(column)):
-        total += column[i] * values[i]
-    return total
-
-
-@kernel
-def dense_products(columns: Table, values: Floats, out: Floats) -> None:
-    """out[j] = sum over rows of z_ij values[i], the intercept's entry last."""
-    d, n = columns.shape
-    for j in range(d):
-        total = 0.0
-        for start in range(0, n, BLOCK):
-            rows = slice(start, min(start + BLOCK, n))
-            total += _inner(columns[j][rows], values[rows])
-        out[j] = total
-    out[d] = block_sum(values)
-
-
-@kernel
-def sparse_products(data: Floats, indices: Integers, indptr: Integers, values: Floats, out: Floats) -> None:
-    """`dense_products` for a CSC table."""
-    d = len(indptr) - 1
-    for j in range(d):
-        total = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            total += data[p] * values[indices[p]]
-        out[j] = total
-    out[d] = block_sum(values)
-
-
-@kernel
-def block_sum(values: Floats) -> float:
-    """The sum, a block at a time."""
-    total = 0.0
-    for start in range(0, len(values), BLOCK):
-        part = 0.0
-        for i in range(start, min(start + BLOCK, len(values))):
-            part += values[i]
-        total += part
-    return total

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, issparse
 
-from tacit.kernels import coordinate as kernels
+from tacit.kernels import columns as kernels
+from tacit.kernels import coordinate
 from tacit.kernels.gradient import sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.solvers.passes import CODES, SHRINK
@@ -44,8 +45,8 @@ class Columns:
             self._kind = "dense"
         self._ones = np.full(task.n, float(task.fit_intercept), dtype=self._parts[0].dtype)
 
-    def _run(self, name: str, *args: Any) -> None:
-        getattr(kernels, f"{self._kind}_{name}")(*self._parts, *args)
+    def _run(self, name: str, *args: Any, room: Any = kernels) -> None:
+        getattr(room, f"{self._kind}_{name}")(*self._parts, *args)
 
     @property
     def depth(self) -> int:
@@ -82,9 +83,9 @@ class Columns:
     def derivatives(self, limits: Floats) -> Floats:
         """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
         slopes, out = np.empty(self._task.n), np.empty(self._task.d + 1)
-        kernels.slopes(self.margins, self._targets, limits[0], self._code, slopes)
+        coordinate.slopes(self.margins, self._targets, limits[0], self._code, slopes)
         self._run("products", slopes, out)
-        kernels.slopes(self.margins, self._targets, limits[1], self._code, slopes)
+        coordinate.slopes(self.margins, self._targets, limits[1], self._code, slopes)
         out[-1] = kernels.block_sum(slopes)
         return out
 
@@ -107,7 +108,7 @@ class Columns:
         released = np.empty(len(order))
         fixed = self._ones, self._targets, limits, self._code, rules
         place = tape.noise, tape.step, tape.bound, w, self.margins, released, changes
-        self._run("pass", *fixed, order, *place)
+        self._run("pass", *fixed, order, *place, room=coordinate)
         return released
 
 

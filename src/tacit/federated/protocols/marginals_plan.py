@@ -32,7 +32,7 @@ _SHARES = {
     "moments": 0.25,
 }
 _LABELS_SHARE = 0.35
-_DRAWN, _ENOUGH, _DRAWN_BEYOND = 0.18, 12, 0.12  # columns drawn over the square root of the strength, up to and beyond
+_DRAWN, _ENOUGH, _DRAWN_BEYOND = 0.18, 12, 0.11  # columns drawn over the square root of the strength, up to and beyond
 _SPARED = 4 / 3  # columns may be so many times as many where all are taken, which spares the selection
 _COLUMNS_SHARE, _COLUMNS_SIZE = 0.35, 100
 _SCORE_SHARES, _SCORE_SIZE, _LEAST_SCORE_SIZE = (0.1, 0.35), 32, 8

@@ -1,0 +1,196 @@
+"""A table by columns: margins from weights, norms of rows, sums over columns.
+
+Rows and sums. No row touches another's. Sums over a dense column are taken in blocks of `BLOCK` rows, inside a block in
+any order that the compiler likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse
+column in order.
+
+A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays of a CSC table. Coordinate d is the
+intercept, a column of ones.
+"""
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.kernels.gradient import BLOCK
+from tacit.problems.compiled import kernel
+
+Floats = NDArray[np.float64]
+Table = NDArray[np.floating]
+Integers = NDArray[np.int64]
+
+# Sums may be taken in another order, products and sums may share a rounding; infinities and NaN keep their meaning.
+loop = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+@loop  # type: ignore[misc]
+def moved(column: Table, change: float, margins: Floats) -> None:
+    """Add `change` times the column."""
+    for i in range(len(column)):
+        margins[i] += change * column[i]
+
+
+@kernel
+def dense_margins(columns: Table, w: Floats, out: Floats) -> None:
+    """The margin of each row."""
+    out[:] = w[len(columns)]
+    for j in range(len(columns)):
+        if w[j] != 0.0:
+            moved(columns[j], w[j], out)
+
+
+@kernel
+def sparse_margins(data: Floats, indices: Integers, indptr: Integers, w: Floats, out: Floats) -> None:
+    """`dense_margins` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = w[d]
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            out[indices[p]] += w[j] * data[p]
+
+
+@kernel
+def dense_move(columns: Table, ones: Table, j: int, change: float, margins: Floats) -> None:
+    """Move the margins by `change` times column j."""
+    moved(columns[j] if j < len(columns) else ones, change, margins)
+
+
+@kernel
+def sparse_move(
+    data: Floats, indices: Integers, indptr: Integers, ones: Table, j: int, change: float, margins: Floats
+) -> None:
+    """`dense_move` for a CSC table."""
+    if j < len(indptr) - 1:
+        for p in range(indptr[j], indptr[j + 1]):
+            margins[indices[p]] += change * data[p]
+    else:
+        moved(ones, change, margins)
+
+
+@loop  # type: ignore[misc]
+def _add_squares(column: Table, weight: float, out: Floats) -> None:
+    for i in range(len(column)):
+        entry = weight * column[i]
+        out[i] += entry * entry
+
+
+@kernel
+def dense_square_norms(columns: Table, weights: Floats, out: Floats) -> None:
+    """The sum over j of (weights[j] z_ij)^2, of each row, the intercept's entry last."""
+    d = len(columns)
+    out[:] = weights[d] * weights[d]
+    for j in range(d):
+        _add_squares(columns[j], weights[j], out)
+
+
+@kernel
+def sparse_square_norms(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
+    """`dense_square_norms` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = weights[d] * weights[d]
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            entry = weights[j] * data[p]
+            out[indices[p]] += entry * entry
+
+
+@loop  # type: ignore[misc]
+def _raise_to(column: Table, weight: float, out: Floats) -> None:
+    for i in range(len(column)):
+        out[i] = max(out[i], abs(weight * column[i]))
+
+
+@kernel
+def dense_largest(columns: Table, weights: Floats, out: Floats) -> None:
+    """The largest weights[j] |z_ij| of each row, the intercept's entry among them."""
+    d = len(columns)
+    out[:] = abs(weights[d])
+    for j in range(d):
+        _raise_to(columns[j], weights[j], out)
+
+
+@kernel
+def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
+    """`dense_largest` for a CSC table."""
+    d = len(indptr) - 1
+    out[:] = abs(weights[d])
+    for j in range(d):
+        for p in range(indptr[j], indptr[j + 1]):
+            out[indices[p]] = max(out[indices[p]], abs(weights[j] * data[p]))
+
+
+@loop  # type: ignore[misc]
+def _sum_of_squares(column: Table, factors: Floats, largest: float) -> float:
+    total = 0.0
+    for i in range(len(column)):
+        entry = np.float64(column[i])  # in numba, float() of a single-precision number stays one
+        total += factors[i] * min(entry * entry, largest)
+    return total
+
+
+@kernel
+def dense_squares(columns: Table, factors: Floats, largest: float, out: Floats) -> None:
+    """out[j] = sum over rows of factors[i] min(z_ij^2, largest)."""
+    for j in range(len(columns)):
+        total = 0.0
+        for start in range(0, len(factors), BLOCK):
+            rows = slice(start, min(start + BLOCK, len(factors)))
+            total += _sum_of_squares(columns[j][rows], factors[rows], largest)
+        out[j] = total
+
+
+@kernel
+def sparse_squares(
+    data: Floats, indices: Integers, indptr: Integers, factors: Floats, largest: float, out: Floats
+) -> None:
+    """`dense_squares` for a CSC table."""
+    for j in range(len(indptr) - 1):
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += factors[indices[p]] * min(data[p] * data[p], largest)
+        out[j] = total
+
+
+@loop  # type: ignore[misc]
+def _inner(column: Table, values: Floats) -> float:
+    total = 0.0
+    for i in range(len(column)):
+        total += column[i] * values[i]
+    return total
+
+
+@kernel
+def dense_products(columns: Table, values: Floats, out: Floats) -> None:
+    """out[j] = sum over rows of z_ij values[i], the intercept's entry last."""
+    d, n = columns.shape
+    for j in range(d):
+        total = 0.0
+        for start in range(0, n, BLOCK):
+            rows = slice(start, min(start + BLOCK, n))
+            total += _inner(columns[j][rows], values[rows])
+        out[j] = total
+    out[d] = block_sum(values)
+
+
+@kernel
+def sparse_products(data: Floats, indices: Integers, indptr: Integers, values: Floats, out: Floats) -> None:
+    """`dense_products` for a CSC table."""
+    d = len(indptr) - 1
+    for j in range(d):
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += data[p] * values[indices[p]]
+        out[j] = total
+    out[d] = block_sum(values)
+
+
+@kernel
+def block_sum(values: Floats) -> float:
+    """The sum, a block at a time."""
+    total = 0.0
+    for start in range(0, len(values), BLOCK):
+        part = 0.0
+        for i in range(start, min(start + BLOCK, len(values))):
+            part += values[i]
+        total += part
+    return total
