@@ -139,7 +139,7 @@ class _Journal:
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not a {type(self).__name__} of format {_FORMAT}; give another path")
 
-    def _transaction(self) -> "_Transaction":
+    def _transaction(self) -> _Transaction:
         return _Transaction(self._file)
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ class PartyJournal(_Journal):
         self._known[study] = known
         return reply
 
-    def _known_of(self, study: str) -> "_Known":
+    def _known_of(self, study: str) -> _Known:
         """The state of a study, inside a transaction: read anew only if another connection wrote to the file.
 
         Whoever takes it puts it back, up to date, when all went well.

@@ -27,6 +27,7 @@ from tacit.solvers.ball import DenseGradient, Floats, Gradient, Integers, Path, 
 _SMALL_SCALE = 2.0**-8
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
 _FEW_RUNS, _MOST_BITS = 2**13, 5  # of columns: their ends fit a fast memory, and none has more than 32 columns
+_ROW = [("margin", np.float64), ("slope", np.float64), ("since", np.int32), ("due", np.int32)]
 _NONE = np.empty(0, dtype=np.int64)
 _NO_PLACES = np.empty(0, dtype=np.int32)
 
@@ -101,9 +102,7 @@ class SparseGradient(_SparseRows):
     def _state(self, n: int) -> None:
         # What a look at a row needs stands together: it then waits for memory once.
         places = np.int32 if n < 2**31 else np.int64
-        floats, whole = ("margin", "slope"), ("since", "due")
-        kinds = [(name, np.float64) for name in floats] + [(name, np.int32) for name in whole]
-        row = zeros(n, [*kinds, ("after", places), ("before", places)])
+        row = zeros(n, [*_ROW, ("after", places), ("before", places)])
         row["slope"] = self._slopes
         self._now, self._slopes = row["margin"], row["slope"]
         self._since, self._due = row["since"], row["due"]
