@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
-from tacit.federated.party import Node, Party, is_sparse, table
+from tacit.federated.party import Node, Party, table
+from tacit.federated.protocols import columns
 from tacit.federated.study import Loss, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy.noise.source import warn_of_seed
@@ -169,8 +169,11 @@ class _FederatedModel(BaseEstimator):
             raise ValueError("the blocks of X must have the same rows")
         total = np.full(blocks[0].shape[0], float(np.ravel(self.intercept_)[0]))
         for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
-            clipped = _clipped(block, self.entry_bounds_[name])
-            total += (clipped @ coef) * _shrinkage(clipped[:, self.features_[name]], self.row_norms_[name])
+            clipped, norm = columns.clipped(block, self.entry_bounds_[name]), self.row_norms_[name]
+            margins = clipped @ coef
+            if math.isfinite(norm):
+                margins *= norm / np.maximum(columns.row_norms(clipped[:, self.features_[name]]), norm)
+            total += margins
         return total
 
 
@@ -443,22 +446,6 @@ class FederatedLinearSVC(_FederatedClassifier):
         self.directory = directory
         self.random_state = random_state
         self.verbose = verbose
-
-
-def _clipped(block: Any, bound: float) -> Any:
-    """Entries clipped to the bound on both sides; zeros stay zeros."""
-    if not is_sparse(block):
-        return np.clip(block, -bound, bound)
-    data = np.clip(block.data, -bound, bound)
-    return sparse.csc_array((data, block.indices, block.indptr), shape=block.shape)
-
-
-def _shrinkage(block: Any, norm: float) -> Floats | float:
-    """What brings each row to at most this norm."""
-    if math.isinf(norm):
-        return 1.0
-    squares = np.ravel((block.power(2) if is_sparse(block) else block**2).sum(axis=1))
-    return np.minimum(1.0, norm / np.sqrt(np.maximum(squares, np.finfo(float).tiny)))
 
 
 def _told(number: int, step: str) -> None:

@@ -24,6 +24,7 @@ from tacit.federated.journal import Entry, PartyJournal
 from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
+from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing.validation import without_data
 from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
@@ -283,11 +284,6 @@ def _fingerprint(holding: Holding) -> bytes:
         hashed.update(str(part.dtype).encode())
         hashed.update(np.ascontiguousarray(part).data)
     return hashed.digest()
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether a table keeps only what is not zero."""
-    return bool(sparse.issparse(X))
 
 
 def table(X: Any) -> Any:
