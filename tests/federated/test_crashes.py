@@ -121,7 +121,7 @@ def test_a_death_inside_a_transaction_leaves_nothing(tmp_path):
     Node(TOY, parties[0], tmp_path / "a").answer(wire.requests[0]["a"])
     journal = PartyJournal(tmp_path / "a")
     journal.accept(TOY.digest, 1, b"request")
-    journal._file.execute("BEGIN IMMEDIATE")
-    journal._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
-    journal._file.close()
+    journal._store._file.execute("BEGIN IMMEDIATE")
+    journal._store._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
+    journal._store._file.close()
     assert PartyJournal(tmp_path / "a").accept(TOY.digest, 1, b"request").reply is None

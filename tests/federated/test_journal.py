@@ -20,6 +20,21 @@ def path(tmp_path):
     return tmp_path / "folder" / "journal"
 
 
+@pytest.fixture(params=["file", "memory"])
+def where(request, path):
+    """A path, or None: what a journal promises does not depend on what keeps it."""
+    return path if request.param == "file" else None
+
+
+def opened_again(journal, where, kind=PartyJournal):
+    """A journal that knows only what is stored; what is in memory is there for those who have the store."""
+    if where is not None:
+        return kind(where)
+    again = kind()
+    again._store = journal._store
+    return again
+
+
 def begun(path, rounds=1):
     journal = PartyJournal(path)
     journal.enrol(STUDY, "a", None, b"data")
@@ -29,32 +44,32 @@ def begun(path, rounds=1):
     return journal
 
 
-def test_a_round_belongs_to_the_first_request(path):
-    journal = begun(path)
+def test_a_round_belongs_to_the_first_request(where):
+    journal = begun(where)
     assert journal.accept(S, 1, b"one").reply is None
-    for again in (journal, PartyJournal(path)):
+    for again in (journal, opened_again(journal, where)):
         with pytest.raises(RefusedError, match="bound to another request"):
             again.accept(S, 1, b"two")
         assert again.accept(S, 1, b"one").reply is None
     journal.finish(S, 1, b"reply", {}, [])
-    assert PartyJournal(path).accept(S, 1, b"one").reply == b"reply"
+    assert opened_again(journal, where).accept(S, 1, b"one").reply == b"reply"
     with pytest.raises(RefusedError, match="bound to another request"):
         journal.accept(S, 1, b"two")
 
 
 @pytest.mark.parametrize("number", [2, 3, 2**32 - 1])
-def test_no_round_is_skipped(path, number):
-    journal = begun(path)
+def test_no_round_is_skipped(where, number):
+    journal = begun(where)
     journal.accept(S, 1, b"accepted, but not finished")
     with pytest.raises(RefusedError, match="out of turn"):
         journal.accept(S, number, b"request")
 
 
-def test_a_reply_comes_with_its_memory_and_its_cost(path):
-    journal = begun(path)
+def test_a_reply_comes_with_its_memory_and_its_cost(where):
+    journal = begun(where)
     journal.accept(S, 1, b"request")
     journal.finish(S, 1, b"reply", {"a": np.arange(3), "b": np.ones(2)}, SPENT)
-    journal = PartyJournal(path)
+    journal = opened_again(journal, where)
     state = journal.accept(S, 2, b"request")
     np.testing.assert_array_equal(state.memory["a"], np.arange(3))
     assert state.made == {"sums": 2}
@@ -91,8 +106,8 @@ def test_two_processes_take_turns_and_see_what_the_other_stored(path):
             journal.accept(S, 8, b"request")
 
 
-def test_what_a_round_is_given_and_gives_back_unchanged_stays(path):
-    journal = begun(path)
+def test_what_a_round_is_given_and_gives_back_unchanged_stays(where):
+    journal = begun(where)
     journal.accept(S, 1, b"request")
     given = np.ones(2)
     journal.finish(S, 1, b"reply", {"kept": given}, [])
@@ -100,7 +115,7 @@ def test_what_a_round_is_given_and_gives_back_unchanged_stays(path):
     state = journal.accept(S, 2, b"request")
     assert not state.memory["kept"].flags.writeable
     journal.finish(S, 2, b"reply", dict(state.memory), [])
-    for again in (journal, PartyJournal(path)):
+    for again in (journal, opened_again(journal, where)):
         np.testing.assert_array_equal(again.accept(S, 3, b"request").memory["kept"], np.ones(2))
 
 
@@ -109,7 +124,7 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
     """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
     journal = begun(path)
     journal.accept(S, 1, b"request")
-    transaction = journal._transaction
+    transaction = journal._store.transaction
 
     @contextmanager
     def interrupted():
@@ -119,7 +134,7 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
                 raise KeyboardInterrupt
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(journal, "_transaction", interrupted)
+    monkeypatch.setattr(journal._store, "transaction", interrupted)
     with pytest.raises(KeyboardInterrupt):
         journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
     monkeypatch.undo()
@@ -129,12 +144,33 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
     assert journal.ledger() == SPENT
 
 
-def test_a_round_that_cannot_be_stored_leaves_nothing(path):
-    journal = begun(path)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
+    journal = begun(None)
+    journal.accept(S, 1, b"request")
+    finish = journal._store.finish
+
+    def interrupted(*arguments):
+        if stored:
+            finish(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(journal._store, "finish", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
+    monkeypatch.undo()
+    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
+    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
+    assert journal.accept(S, 2, b"next").made == {"sums": 2}
+    assert journal.ledger() == SPENT
+
+
+def test_a_round_that_cannot_be_stored_leaves_nothing(where):
+    journal = begun(where)
     journal.accept(S, 1, b"request")
     with pytest.raises(TypeError):
         journal.finish(S, 1, b"reply", {"good": np.ones(1), "not good": np.array([None])}, SPENT)
-    state = PartyJournal(path).accept(S, 1, b"request")
+    state = opened_again(journal, where).accept(S, 1, b"request")
     assert (state.reply, state.memory, state.made) == (None, {}, {})
 
 
@@ -147,17 +183,17 @@ def test_a_key_is_drawn_once(path):
     assert PartyJournal(path).enrol(a_study(name="another"), "a", None, b"data") != key
 
 
-def test_data_may_change_until_the_first_release(path):
-    journal = begun(path)
+def test_data_may_change_until_the_first_release(where):
+    journal = begun(where)
     key = journal.enrol(STUDY, "a", None, b"mended")
     assert key == journal.enrol(STUDY, "a", None, b"mended")
     assert journal.accept(S, 0, b"another greeting").reply is None
     journal.finish(S, 0, b"reply", {}, [])
     journal.accept(S, 1, b"request")
     with pytest.raises(ValueError, match="begun with other data"):
-        PartyJournal(path).enrol(STUDY, "a", None, b"data")
+        opened_again(journal, where).enrol(STUDY, "a", None, b"data")
     with pytest.raises(ValueError, match="party 'a'"):
-        PartyJournal(path).enrol(STUDY, "b", None, b"mended")
+        opened_again(journal, where).enrol(STUDY, "b", None, b"mended")
 
 
 def test_a_journal_is_for_its_owner_alone(path):
@@ -167,20 +203,20 @@ def test_a_journal_is_for_its_owner_alone(path):
 
 def test_other_files_are_refused(path):
     begun(path).close()
-    with pytest.raises(ValueError, match="not a CoordinatorJournal"):
+    with pytest.raises(ValueError, match="not a coordinator's"):
         CoordinatorJournal(path)
     path.write_bytes(b"something else entirely, and long enough to have a header" * 9)
     with pytest.raises(ValueError, match="not the journal"):
         PartyJournal(path)
 
 
-def test_exchanges(path):
-    journal = CoordinatorJournal(path)
+def test_exchanges(where):
+    journal = CoordinatorJournal(where)
     assert journal.asked(S, 0) == {}
     journal.ask(S, 0, {"b": b"1", "a": b"2"})
-    journal = CoordinatorJournal(path)
+    journal = opened_again(journal, where, CoordinatorJournal)
     assert list(journal.asked(S, 0).items()) == [("b", b"1"), ("a", b"2")]
     assert journal.told(S, 0) == {}
     journal.tell(S, 0, {"b": b"3", "a": b"4"})
-    assert CoordinatorJournal(path).told(S, 0) == {"b": b"3", "a": b"4"}
+    assert opened_again(journal, where, CoordinatorJournal).told(S, 0) == {"b": b"3", "a": b"4"}
     assert journal.told(S, 1) == journal.told("another", 0) == {}

@@ -6,6 +6,7 @@
     protocols        what is asked and answered: marginals, feature-sharing
     messages         bytes on the wire
     journal          what survives a crash
+    stores, files    where journals are kept: in memory, on disk
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process

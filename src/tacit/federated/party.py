@@ -20,11 +20,12 @@ from sklearn.utils.validation import check_array
 from tacit import __version__
 from tacit.federated import messages
 from tacit.federated.alignment import Alignment
-from tacit.federated.journal import Entry, PartyJournal
+from tacit.federated.journal import PartyJournal
 from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.columns import is_sparse
+from tacit.federated.stores import Entry
 from tacit.federated.study import Study
 from tacit.preprocessing.validation import without_data
 from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
