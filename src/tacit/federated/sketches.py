@@ -117,11 +117,15 @@ class SparseSign(Sketch):
         by_column = sparse.csc_array((sign.ravel(), place.ravel(), starts), shape=(self.size, self.n_rows))
         return by_column.tocsr()
 
+    @cached_property
+    def _transposed(self) -> Any:
+        return self._matrix.T  # of the same numbers; making it anew takes longer than a small product
+
     def _product(self, columns: Any) -> Floats:
         return np.asarray(_dense(self._matrix @ columns), dtype=np.float64)
 
     def _transposed_product(self, values: Floats) -> Floats:
-        return np.asarray(self._matrix.T @ values)
+        return np.asarray(self._transposed @ values)
 
 
 class Gaussian(Sketch):

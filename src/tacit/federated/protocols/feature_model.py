@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -144,13 +145,15 @@ class Model:
         for (party, column), weight in self.weights.items():
             if party != name:
                 total += weight * self.sketches[party, column]
-                noise += (weight * self._column_noise(party, sketch)) ** 2
+                noise += (weight * self._column_noises[party]) ** 2
         return shrinkage(total, noise, sketch)
 
-    def _column_noise(self, party: str, sketch: Sketch) -> float:
-        """The standard deviation of the noise in an entry of a party's sketched columns."""
-        sensitivity = sketch.sensitivity(self.entry_bounds[party]).under(self.study.adjacency)
-        return self.multipliers[party] * sensitivity
+    @cached_property
+    def _column_noises(self) -> dict[str, float]:
+        """By party, the standard deviation of the noise in an entry of its sketched columns."""
+        assert self.sketch is not None
+        changes = {name: self.sketch.sensitivity(bound) for name, bound in self.entry_bounds.items()}
+        return {name: self.multipliers[name] * change.under(self.study.adjacency) for name, change in changes.items()}
 
 
 def shrinkage(total: Floats, noise: float, sketch: Sketch) -> tuple[Floats, float]:
