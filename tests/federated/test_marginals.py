@@ -18,13 +18,15 @@ from scipy.sparse import csc_array
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from tacit.datasets import make_featurewise_frank_wolfe
-from tacit.federated.protocols import moments, part_of
+from tacit.federated.protocols import marginals_plan, moments, part_of
 from tacit.federated.protocols.base import Holding, Question, RefusedError
-from tacit.federated.protocols.bounds import one_entry_per_row
+from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row
 from tacit.federated.protocols.marginals import Marginals
+from tacit.federated.protocols.marginals_parts import read_part, with_more
+from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
-from tacit.privacy import NoiseSource, audit
+from tacit.privacy import Budget, NoiseSource, Plan, PlanViolationError, Release, audit
 from tests.guarantees.transcripts import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
 
 ADJACENCIES = ("add-remove", "replace-one")
@@ -149,6 +151,15 @@ def test_rows_speak_with_one_entry_each_however_they_are_stored():
     assert one_entry_per_row(stored).tolist() == [3.0, 0.0, 5.0, 7.0]
 
 
+@pytest.mark.parametrize("limit", [0.5, 1.7, 40.0])
+def test_squares_are_read_off_a_histogram(limit):
+    values = np.abs(np.random.default_rng(0).standard_normal(20_000))
+    meter = Plan(Release("sizes", "gaussian", share=1.0)).calibrate(Budget(math.inf, 1e-6)).meter(NoiseSource(0))
+    found = Magnitudes.release(meter, "sizes", np.append(values, np.zeros(500)))
+    assert found.count == 20_000
+    assert 0.99 < found.squares(limit) / np.square(np.minimum(values, limit)).sum() < 1.08  # tails thin out in a bin
+
+
 # The plan
 
 
@@ -157,6 +168,7 @@ STUDIES = {
     "selection": {"n_selected": 2},
     "sketched labels": {"holder": 0, "n_selected": 2},
     "no intercept": {"fit_intercept": False, "cross": "zero", "n_selected": 1},
+    "products again": {"cross": "auto", "epsilon": 50.0, "n_selected": 2},  # how many rows are filled is lost in noise
     "sketched columns": {"epsilon": 1e4, "delta": 0.1, "n_selected": 2},
     "logistic": {"loss": "logistic", "y_bounds": None, "entry_bound": None, "n_selected": 2},
     "nothing declared": {"y_bounds": None, "entry_bound": None, "n_selected": 1},
@@ -182,10 +194,11 @@ def test_what_runs_is_the_plan_and_nothing_else_is_sent(name):
     planned = {release.name for release in Marginals(study).plan().releases}
     sent = {f"{party}/{what}" for answers in wire for party, releases in answers.items() for what in releases}
     known = {
-        f"{party}/{what}" for party in study.names for what in ("product bound", "label: magnitudes", "label: spread")
+        f"{party}/{what}" for party in study.names for what in ("entry size", "label: magnitudes", "label: spread")
     }
     assert sent == planned - known
     assert (name == "sketched columns") == (solution.facts["cross"] == "columns")
+    assert (name == "products again") == (solution.facts["cross"] == "again")
 
 
 @every_study
@@ -243,7 +256,7 @@ def wild_questions(factor, low, width):
     def tamper(question):
         arrays = {what: np.asarray(values) * factor for what, values in question.arrays.items()}
         if "y bounds" in arrays:
-            arrays["y bounds"] = np.array([low, low + width])
+            arrays["y bounds"] = np.array([low, low + width, low + 1.0, width / 3.0])[: len(arrays["y bounds"])]
         return Question(question.step, arrays)
 
     return tamper
@@ -309,13 +322,17 @@ def worst_rows():
     return (loud, label), (X, y)
 
 
-def audited(trials, confidence):
+LAST = {"scores": "sketched", "again": "auto"}
+last = pytest.mark.parametrize("last", LAST)
+
+
+def audited(last, trials, confidence):
     """Every release of both parties, by the likelihood ratio of the transcript, for a coordinator that asks for most.
 
     The two worlds differ by all that each release is calibrated for, and the noise is Gaussian throughout.
     """
     told = {"epsilon": 8.0, "delta": 1e-3, "y_bounds": (-1.0, 1.0), "entry_bound": 1.0}
-    study = a_study(6, (2, 2), n_selected=2, cross="sketched", sketch_size=3, fit_intercept=False, **told)
+    study = a_study(6, (2, 2), n_selected=2, cross=LAST[last], sketch_size=3, fit_intercept=False, **told)
     one, other = worst_rows()
 
     def largest_score(question):
@@ -323,17 +340,21 @@ def audited(trials, confidence):
 
     seeds = itertools.count()
     mechanism = evidence(lambda world: run(study, *world, seed=next(seeds), tamper=largest_score), one, other)
-    found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
+    with patch.object(marginals_plan, "_LEAST_SCORE_SIZE", 0):  # few rows have a third round, too
+        assert run(study, *one, seed=0)[0].facts["cross"] == last
+        found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
     return found.contradicts(claimed_mu=study.budget.mu)
 
 
-def test_an_audit_of_the_transcript_finds_no_more_than_agreed():
-    assert not audited(40, confidence=0.9999)
+@last
+def test_an_audit_of_the_transcript_finds_no_more_than_agreed(last):
+    assert not audited(last, 40, confidence=0.9999)
 
 
-def test_an_audit_of_the_transcript_finds_half_the_noise():
+@last
+def test_an_audit_of_the_transcript_finds_half_the_noise(last):
     with half_the_noise():
-        assert audited(100, confidence=0.95)
+        assert audited(last, 100, confidence=0.95)
 
 
 # Questions that are not the protocol's
@@ -342,12 +363,17 @@ def test_an_audit_of_the_transcript_finds_half_the_noise():
 BAD = {
     "no such step": Question("weights"),
     "no bounds": Question("marginals"),
-    "no numbers": Question("marginals", {"y bounds": np.array([0.0, np.nan])}),
-    "wrong order": Question("marginals", {"y bounds": np.array([1.0, -1.0])}),
-    "too wide": Question("marginals", {"y bounds": np.array([-1e308, 1e308])}),
-    "one more": Question("marginals", {"y bounds": np.array([0.0, 1.0]), "labels": np.zeros(3)}),
-    "of another kind": Question("marginals", {"y bounds": np.array(["a", "b"])}),
+    "no numbers": Question("marginals", {"y bounds": np.array([0.0, np.nan, 0.0, 1.0])}),
+    "wrong order": Question("marginals", {"y bounds": np.array([1.0, -1.0, 0.0, 1.0])}),
+    "too wide": Question("marginals", {"y bounds": np.array([-1e308, 1e308, 0.0, 1.0])}),
+    "one more": Question("marginals", {"y bounds": np.array([0.0, 1.0, 0.0, 1.0]), "labels": np.zeros(3)}),
+    "of another kind": Question("marginals", {"y bounds": np.array(["a", "b", "c", "d"])}),
+    "no core": Question("marginals", {"y bounds": np.array([0.0, 1.0])}),
+    "no width": Question("marginals", {"y bounds": np.array([0.0, 1.0, 0.5, 0.0])}),
+    "far off": Question("marginals", {"y bounds": np.array([0.0, 1.0, 1e200, 1.0])}),
     "too early": Question("cross", {"score": np.zeros(4)}),
+    "again too early": Question("again"),
+    "again with arrays": Question("again", {"score": np.zeros(4)}),
     "bounds with arrays": Question("bounds", {"y bounds": np.zeros(2)}),
 }
 
@@ -362,6 +388,19 @@ def test_other_questions_are_refused_and_nothing_is_released(question):
         protocol.answer(Holding("p1", X[:, 3:], y), question, meter, {})
     planned = part_of(protocol.plan().calibrate(study.budget), "p1").plan.releases
     assert all(meter.left(release.name) == release.count for release in planned)
+
+
+def test_the_last_round_is_paid_for_once():
+    study = small_study("products again")
+    protocol, plan = agreed(study)
+    meter = part_of(plan, "p1").meter(NoiseSource())
+    X, y = small_data(np.random.default_rng(0))
+    holding, memory = Holding("p1", X[:, 3:], y), {}
+    for step, arrays in (("marginals", {"y bounds": np.array([-2.0, 2.0])}), ("again", {})):
+        memory |= protocol.answer(holding, Question(step, arrays), meter, memory).memory
+    for step, arrays in (("again", {}), ("cross", {"score": np.zeros(3)})):
+        with pytest.raises(PlanViolationError):
+            protocol.answer(holding, Question(step, arrays), meter, memory)
 
 
 def test_answers_of_another_form_are_refused():
@@ -402,6 +441,114 @@ def test_parties_tell_what_they_have_in_common(epsilon, cross):
     without, _ = run(a_study(20_000, (2, 2, 2, 2), epsilon=epsilon, cross="zero"), X, y, seed=0)
     assert with_cross.facts["cross"] == cross
     assert 3 * excess(with_cross, X, y, best) < excess(without, X, y, best)
+
+
+def sparse_groups(n, parties, seed=0):
+    """Columns that few rows are in: the first of each party says nearly the same as the others' first, on its rows."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 3 * parties)) < 0.05, rng.standard_normal((n, 3 * parties)), 0.0)
+    rows = rng.random(n) < 0.05
+    common = rng.standard_normal((n, 1)) + 0.3 * rng.standard_normal((n, parties))
+    X[:, ::3] = np.where(rows[:, None], common, 0.0)
+    return X, X[:, ::3].sum(axis=1) + 0.05 * rng.standard_normal(n)
+
+
+def test_parties_cannot_explain_more_than_there_is():
+    """Their sketched scores would say nothing; that each of them explains nearly all is enough."""
+    X, y = sparse_groups(60_000, 4)
+    told = {"epsilon": 1.0, "l1_radius": 16.0, "fit_intercept": False}
+    best, _ = run(a_study(60_000, (3,) * 4, **told | {"epsilon": math.inf}), X, y)
+    found, _ = run(a_study(60_000, (3,) * 4, **told), X, y, seed=0)
+    without, _ = run(a_study(60_000, (3,) * 4, **told, cross="zero"), X, y, seed=0)
+    assert found.facts["cross"] == "again"
+    assert excess(found, X, y, best) < 0.15
+    assert excess(without, X, y, best) > 2.0
+
+
+def test_products_that_are_released_twice_count_by_their_noise():
+    study = small_study("products again")
+    protocol, _ = agreed(study)
+    _, wire = run(study, *small_data(np.random.default_rng(0)), seed=1)
+    once, again = (protocol.agreed.noise("p0", *what) ** 2 for what in (("correlations", PRODUCTS), ("cross", AGAIN)))
+    part = read_part(protocol.agreed, "p0", (-2.0, 2.0), {}, wire[0]["p0"])
+    both = with_more(protocol.agreed, "p0", part, wire[1]["p0"])
+    expected = (part.products / once + wire[1]["p0"]["cross"] / again) / (1.0 / once + 1.0 / again)
+    assert both.products == pytest.approx(expected)
+    assert both.variance_of_products == pytest.approx(1.0 / (1.0 / once + 1.0 / again))
+
+
+def test_predictions_reach_further_where_rows_have_few_entries():
+    X, y = sparse_groups(60_000, 2)
+    sparse, wire = run(a_study(60_000, (3, 3), epsilon=2.0), X, y, seed=0)
+    assert [norm / wire[1][name]["row norm"][0] for name, norm in sparse.facts["row_norms"].items()] == [1.5, 1.5]
+    X, y = some_data(n=5_000)
+    dense, wire = run(a_study(5_000, (3, 4)), X, y, seed=0)
+    assert [norm / wire[1][name]["row norm"][0] for name, norm in dense.facts["row_norms"].items()] == [1.0, 1.0]
+
+
+def test_columns_of_a_rare_class_are_found():
+    """Labels less their mean are large where they are rare; a bound by what is common would cut them off."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((30_000, 60)) < 0.1).astype(float)
+    y = np.where(rng.random(30_000) < 1.0 / (1.0 + np.exp(5.0 - 3.0 * X[:, [3, 33]].sum(axis=1))), 1.0, -1.0)
+    assert np.mean(y > 0.0) < 0.04
+    study = a_study(30_000, (30, 30), "logistic", epsilon=3.0, n_selected=2)
+    solution, _ = run(study, X, y, seed=0)
+    assert 3 in solution.facts["features"]["p0"]
+    assert 3 in solution.facts["features"]["p1"]
+
+
+def test_columns_of_a_target_that_is_mostly_zero_are_found():
+    """Less its mean, the target is negative nearly everywhere: frequent columns would win, whatever they say."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((30_000, 60)) < np.linspace(0.3, 0.02, 30).tolist() * 2).astype(float)
+    chances = 1.0 / (1.0 + np.exp(4.0 - 3.0 * X[:, [19, 49]].sum(axis=1)))
+    y = np.where(rng.random(30_000) < chances, rng.gamma(2.0, 1.0, 30_000), 0.0)
+    assert np.mean(y > 0.0) < 0.1
+    solution, _ = run(a_study(30_000, (30, 30), epsilon=3.0, n_selected=2), X, y, seed=0)
+    assert 19 in solution.facts["features"]["p0"]
+    assert 19 in solution.facts["features"]["p1"]
+
+
+@pytest.mark.parametrize("shift", [0.0, -300.0])
+def test_the_middle_of_targets_is_where_clipped_distances_add_up_to_zero(shift):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(20_000) < 0.3, rng.gamma(2.0, 1.0, 20_000), 0.0) + shift
+    protocol, plan = agreed(a_study(20_000, (3, 3), epsilon=8.0))
+    meter = part_of(plan, "p1").meter(NoiseSource(0))
+    found = protocol.agreed.bounds.answer(Holding("p1", np.zeros((20_000, 3)), y), Question("bounds"), meter)
+    middle, width = protocol.agreed.bounds.y_core({"p1": found})
+    assert 0.1 < width < 10.0
+    assert abs(np.mean(np.clip((y - middle) / width, -1.0, 1.0))) < 0.02
+
+
+correlations = st.floats(0.0, 0.99)
+
+
+@given(st.lists(correlations, min_size=2, max_size=5), st.sampled_from([0.0, 0.3, -0.2]))
+def test_scores_are_taken_to_have_in_common_what_they_must(alone, before):
+    alone = np.array(alone)
+    given = np.full((len(alone), len(alone)), before) + (1.0 - before) * np.eye(len(alone))
+    found = moments.possible(given, alone)
+    start, end = (float(alone @ np.linalg.solve(matrix, alone)) for matrix in (given, found))
+    assert np.linalg.eigvalsh(found)[0] > 0.0
+    assert end <= max(1.0, start) + 1e-9
+    if np.all(np.linalg.eigvalsh(given) > 0.01) and start <= 1.0:
+        np.testing.assert_array_equal(found, given)
+    if before == 0.0:
+        assert end <= 1.0 + 1e-9
+        assert np.all(found - np.diag(np.diag(found)) <= np.outer(alone, alone) + 1e-9)
+
+
+def test_what_parties_have_in_common_is_told_from_noise():
+    rng = np.random.default_rng(0)
+    noise = 0.3 * rng.standard_normal((2_000, 6))
+    alike = np.array([moments.towards_common(0.6 + values, 0.09) for values in noise])
+    assert np.mean(np.square(alike - 0.6)) < 0.5 * np.mean(np.square(noise))
+    nothing = np.array([moments.towards_common(values, 0.09) for values in noise])
+    assert np.mean(np.square(nothing)) < 0.3 * np.mean(np.square(noise))
+    one = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    assert moments.towards_common(one, 1e-9) == pytest.approx(one, abs=1e-6)
 
 
 def test_one_column_that_hardly_varies_does_not_spoil_what_is_known_of_the_others():

@@ -37,7 +37,10 @@ _OPTIONS = f"""entry_bound : float, default=None
     n_selected : int, default=None
         "marginals": how many columns each party selects. None: a rule in public numbers.
     cross : {{"auto", "sketched", "zero"}}, default="auto"
-        "marginals": where second moments between columns of different parties come from.
+        "marginals": where second moments between columns of different parties come from. "auto": a third round, by a
+        rule in public numbers and in what was released, sketches the columns or a score of them, or spends its budget
+        on the products with the target; and parties are not taken to explain more than there is. "sketched": always a
+        sketch. "zero": they are zero, and there is no such round.
     n_iter, n_shared : int, default=None
         "feature-sharing": rounds, and distinct columns a party may share. None: a rule as above.
     geometry : {{"product", "serial", "best"}}, default="best"
@@ -60,8 +63,9 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     features_ : dict of ndarray
         The columns of each party that are in the model.
     entry_bounds_, row_norms_ : dict of float
-        What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in `fit`
-        and in `predict`; infinity where there is no such clip.
+        What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in
+        `predict`; infinity where there is no such clip. `fit` clips to the same, but that rows are clipped to two
+        thirds of this norm where most of them have nothing in those columns.
     plan_ : CalibratedPlan
         Every release of every party, with its noise.
     guarantee_ : Guarantee

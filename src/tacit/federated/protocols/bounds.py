@@ -2,15 +2,19 @@
 
 An entry bound per party, unless one is declared. Each row speaks with one of its entries: row i with number i modulo
 their count, among those that are not zero. The range of a regression's target: its holder finds the centre as a fit
-does, with `LabelScale`, and then how far labels reach from it; inside the range that was declared, if one was.
+does, with `LabelScale`, and then how far labels reach from it; inside the range that was declared, if one was. Where it
+is asked for, the core of the target: half of the labels that differ from the centre lie within a width, and the middle
+is where as much lies above as below when distances are clipped to that width (Huber's location). A first step towards
+it, with a wide clip, mends a centre that is known by its magnitude alone.
 
 Privacy. Bounds are read off noisy histograms of magnitudes in which a row counts once, or not at all: sensitivity 1,
-and sqrt(2) for replace-one. Everything after is a function of noisy counts.
+and sqrt(2) for replace-one. Each step to the middle has the sum of clipped distances, in widths, and the
+number of labels within: sqrt(2), and twice that. Everything after is a function of what was released.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,8 +26,8 @@ from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing import magnitudes
 from tacit.preprocessing.scales import LabelScale
-from tacit.privacy import Meter, Release
-from tacit.privacy.mechanisms import Histogram
+from tacit.privacy import Meter, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 
 STEP = "bounds"
 # Half octaves, a millionth above powers of sqrt(2): columns of zeros and ones get a bound of one, not of the next edge.
@@ -31,8 +35,11 @@ _EDGES = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 2) * (1.0 + 2.0**-
 _BLOCK = 1 << 14
 _ENTRY = "entry bound"
 _LABEL = "label: reach"
+_MIDDLE = "label: middle"
+_STEPS = 2  # to the middle, after a first one by which the range is centred
 _SHARE = 0.05  # of the budget, at least
-_LABEL_WEIGHT = 3.0  # of a share, next to 1 for the entry bound of a party
+_LABEL_WEIGHT = 3.0  # of a share, next to 1 for the entry bound of a party or for the middle of the labels
+_DOUBT = 2.0  # deviations of noise that the mean square of the target may be above what is found
 _LABELS_BEYOND = 1 / 32  # labels that are cut off, as a part of what may be of others: all columns suffer from them
 
 
@@ -41,12 +48,14 @@ class Bounds:
     """The bounding step of a study.
 
     `entries` says whether the protocol needs entry bounds; `within`, whether a range that was declared for the target
-    is narrowed to what labels take up of it, where that costs little: noise goes with the range.
+    is narrowed to what labels take up of it, where that costs little: noise goes with the range; `core`, whether the
+    middle of the labels is found as well, for a model with an intercept.
     """
 
     study: Study
     entries: bool = True
     within: bool = False
+    core: bool = False
 
     @cached_property
     def finds_entries(self) -> bool:
@@ -60,9 +69,18 @@ class Bounds:
             return self.study.loss == "squared"
         return self.within and self.study.budget.is_private and self._cost(_LABEL_WEIGHT) <= _SHARE
 
+    @property
+    def finds_middle(self) -> bool:
+        """Whether the label holder looks for the middle of the labels."""
+        return self.core and self.finds_labels and self.study.fit_intercept
+
     def _cost(self, weight: float) -> float:
         """The part of the budget at which so many bounds stand out of the noise."""
         return 700.0 * weight / (self.study.n_rows * self.study.budget.mu) ** 2
+
+    @property
+    def _label_weight(self) -> float:
+        return self.finds_labels * _LABEL_WEIGHT + self.finds_middle
 
     @property
     def needed(self) -> bool:
@@ -73,7 +91,7 @@ class Bounds:
     def share(self) -> float:
         """The part of the budget it is worth: a twentieth, and more where few rows are left over from the noise."""
         budget = self.study.budget
-        weight = self.finds_entries * len(self.study.members) + self.finds_labels * _LABEL_WEIGHT
+        weight = self.finds_entries * len(self.study.members) + self._label_weight
         if not budget.is_private or not weight:
             return _SHARE * bool(weight)
         return min(0.40, max(_SHARE, self._cost(weight)))
@@ -81,12 +99,14 @@ class Bounds:
     def releases(self) -> tuple[Release, ...]:
         """Of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
         parties = self.study.names if self.finds_entries else ()
-        unit = self.share / max(len(parties) + self.finds_labels * _LABEL_WEIGHT, 1.0)
+        unit = self.share / max(len(parties) + self._label_weight, 1.0)
         planned = [Release(f"{name}/{_ENTRY}", "gaussian", share=unit) for name in parties]
         if self.finds_labels:
             label = LabelScale(self.study.n_rows).releases((_LABEL_WEIGHT - 1.0) * unit)
             label += (Release(_LABEL, "gaussian", share=unit),)
-            planned += [Release(f"{self.study.label_holder}/{r.name}", r.kind, share=r.share) for r in label]
+            if self.finds_middle:
+                label += (Release(_MIDDLE, "gaussian", share=unit, count=1 + _STEPS),)
+            planned += [replace(release, name=f"{self.study.label_holder}/{release.name}") for release in label]
         return tuple(planned)
 
     def questions(self) -> dict[str, Question]:
@@ -100,22 +120,33 @@ class Bounds:
         found: dict[str, Any] = {}
         if self.finds_entries:
             entries = np.abs(one_entry_per_row(holding.X))
-            found[_ENTRY] = np.array([magnitude_bound(meter, _ENTRY, entries, part_beyond(self.study)) or 1.0])
+            found[_ENTRY] = np.array([Magnitudes.release(meter, _ENTRY, entries).bound(part_beyond(self.study)) or 1.0])
         if self.finds_labels and holding.name == self.study.label_holder:
             assert holding.targets is not None
-            found[_LABEL] = self._label_range(holding.targets, meter)
+            found |= self._label_range(holding.targets, meter)
         return found
 
-    def _label_range(self, targets: Floats, meter: Meter) -> Floats:
+    def _label_range(self, targets: Floats, meter: Meter) -> dict[str, Floats]:
         declared = self.study.y_bounds or (-math.inf, math.inf)
         targets = np.clip(targets, *declared)
         scaling = LabelScale(self.study.n_rows).run(meter, targets)
         centre, fallback = float(scaling.centre[0]), scaling.limit * float(scaling.scale[0])
+        if self.finds_middle:
+            centre = _middle(meter, targets, self.study.n_rows, centre, fallback, 1)
         beyond = part_beyond(self.study) * _LABELS_BEYOND
         with np.errstate(over="ignore"):
-            reach = magnitude_bound(meter, _LABEL, np.abs(targets - centre), beyond) or fallback
+            sizes = Magnitudes.release(meter, _LABEL, np.abs(targets - centre))
+        reach = sizes.bound(beyond) or fallback
         low, high = max(centre - reach, declared[0]), min(centre + reach, declared[1])
-        return np.array([low, high] if low < high else declared)
+        square = min(1.0, (sizes.squares(reach) / reach**2 + _DOUBT * sizes.noise) / self.study.n_rows) * reach**2
+        if not self.study.fit_intercept:
+            square = (math.sqrt(square) + abs(centre)) ** 2
+        low, high = (low, high) if low < high else declared
+        found = {_LABEL: np.array([low, high, square, sizes.bound(0.5) or reach])}
+        if self.finds_middle:
+            width = float(found[_LABEL][3])
+            found[_MIDDLE] = np.array([_middle(meter, targets, self.study.n_rows, centre, width, _STEPS)])
+        return found
 
     def entry_bounds(self, answers: Mapping[str, Arrays]) -> dict[str, float]:
         """Of each party, from the answers to this step (none, if it was not needed)."""
@@ -127,9 +158,22 @@ class Bounds:
     def y_bounds(self, answers: Mapping[str, Arrays]) -> tuple[float, float]:
         """What targets are clipped to, from the same; labels are -1 and 1."""
         if self.finds_labels:
-            low, high = (float(value) for value in answers[self.study.label_holder][_LABEL])
+            low, high, _, _ = (float(value) for value in answers[self.study.label_holder][_LABEL])
             return low, high
         return self.study.y_bounds if self.study.y_bounds is not None else (-1.0, 1.0)
+
+    def y_square(self, answers: Mapping[str, Arrays]) -> float | None:
+        """What the mean square of targets, less their mean if there is an intercept, is hardly above; if known."""
+        if self.finds_labels:
+            return float(answers[self.study.label_holder][_LABEL][2])
+        return None if self.study.loss == "squared" else 1.0
+
+    def y_core(self, answers: Mapping[str, Arrays]) -> tuple[float, float] | None:
+        """The middle of the targets, zero without an intercept, and the width of their core; if known."""
+        if not self.finds_labels:
+            return None
+        found = answers[self.study.label_holder]
+        return float(found[_MIDDLE][0]) if self.finds_middle else 0.0, float(found[_LABEL][3])
 
 
 def part_beyond(study: Study) -> float:
@@ -143,23 +187,57 @@ def part_beyond(study: Study) -> float:
     return 2.0 ** -max(4, math.floor(math.log2(study.n_rows * budget.mu / len(study.members))) - 8)
 
 
-def magnitude_bound(meter: Meter, name: str, values: Floats, beyond: float) -> float | None:
-    """Release a bound that about a part `beyond` of the positive values lies beyond; None if all are lost in noise.
+def _middle(meter: Meter, targets: Floats, n: int, start: float, width: float, steps: int) -> float:
+    """Where distances, clipped to a width, add up to zero; by steps of Newton's with noise. `n` is public."""
+    middle = start
+    change = math.sqrt(2.0) * (1.0 + float_sum_slack(n, 1.0))
+    mechanism = GaussianVector(Sensitivity.vector(change), bound=float(n))
+    for _ in range(steps):
+        with np.errstate(over="ignore"):
+            distances = np.clip((targets - middle) / width, -1.0, 1.0)
+        total, within = mechanism.release(meter, _MIDDLE, [distances.sum(), np.sum(np.abs(distances) < 1.0)])
+        middle += width * min(1.0, max(-1.0, float(total) / max(float(within), n / 20.0)))
+    return middle
 
-    A noisy histogram of half octaves, in which each row counts at most once, cleared of bins that may be noise. Inside
-    a bin values are taken as evenly spread.
+
+@dataclass(frozen=True, eq=False)
+class Magnitudes:
+    """A noisy histogram of positive values by half octaves, cleared of bins that may be noise.
+
+    Each row counts in it at most once. Inside a bin values are taken as evenly spread.
     """
-    histogram = Histogram(_EDGES)
-    noise = meter.multiplier(name) * histogram.sensitivity.under(meter.adjacency)
-    counts = histogram.release(meter, name, np.where(values > 0.0, values, np.nan))
-    masses = np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0)
-    below = np.cumsum(masses)
-    if below[-1] <= 0.0:
-        return None
-    wanted = (1.0 - beyond) * below[-1]
-    last = int(np.searchsorted(below, wanted))
-    short = (below[last] - wanted) / masses[last]
-    return _EDGES[last + 1] - float(short) * (_EDGES[last + 1] - _EDGES[last])
+
+    masses: Floats
+    noise: float  # the standard deviation in a bin
+
+    @classmethod
+    def release(cls, meter: Meter, name: str, values: Floats) -> "Magnitudes":
+        """Of values, one of each row; those that are not positive are left out."""
+        histogram = Histogram(_EDGES)
+        noise = meter.multiplier(name) * histogram.sensitivity.under(meter.adjacency)
+        counts = histogram.release(meter, name, np.where(values > 0.0, values, np.nan))
+        return cls(np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0), noise)
+
+    @property
+    def count(self) -> float:
+        """Of the values."""
+        return float(self.masses.sum())
+
+    def bound(self, beyond: float) -> float | None:
+        """What about a part `beyond` of the values lies beyond; None if all are lost in noise."""
+        below = np.cumsum(self.masses)
+        if below[-1] <= 0.0:
+            return None
+        wanted = (1.0 - beyond) * below[-1]
+        last = int(np.searchsorted(below, wanted))
+        short = (below[last] - wanted) / self.masses[last]
+        return _EDGES[last + 1] - float(short) * (_EDGES[last + 1] - _EDGES[last])
+
+    def squares(self, limit: float) -> float:
+        """The sum of the squares of all values, clipped to a limit."""
+        edges = np.minimum(_EDGES, limit)
+        low, high = edges[:-1], edges[1:]
+        return float(self.masses @ (low**2 + low * high + high**2)) / 3.0
 
 
 def one_entry_per_row(X: Any) -> Floats:

@@ -27,16 +27,11 @@ def clipped(X: Any, bound: float) -> Any:
 
 
 def clipped_products(X: Any, target: Floats, bound: float) -> Floats:
-    """For every column the sum over rows of entry times target, each product clipped to [-bound, bound]."""
-    with np.errstate(over="ignore"):
-        if is_sparse(X):
-            products = np.clip(X.data * target[X.indices], -bound, bound)
-            return np.asarray(sparse.csc_array((products, X.indices, X.indptr), shape=X.shape).sum(axis=0), dtype=float)
-        total = np.zeros(X.shape[1])
-        for start in range(0, len(X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            total += np.clip(X[rows] * target[rows, None], -bound, bound).sum(axis=0)
-        return total
+    """For every column the sum over rows of entry, clipped to [-bound, bound], times target."""
+    if is_sparse(X):
+        return np.asarray(clipped(X, bound).T @ target, dtype=np.float64)
+    blocks = (slice(start, start + _BLOCK) for start in range(0, len(X), _BLOCK))
+    return sum((np.clip(X[rows], -bound, bound).T @ target[rows] for rows in blocks), np.zeros(X.shape[1]))
 
 
 def row_norms(X: Any) -> Floats:

@@ -76,7 +76,7 @@ from tacit.federated.protocols.base import (
     Rounds,
 )
 from tacit.federated.protocols.bounds import STEP as BOUNDS
-from tacit.federated.protocols.bounds import Bounds, magnitude_bound, part_beyond
+from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
 from tacit.federated.protocols.feature_model import DRAW, LABELS, SHARE, Model
 from tacit.federated.protocols.feature_residuals import (
     Residuals,
@@ -256,7 +256,7 @@ class FeatureSharing(Protocol):
         """What few of the targets lie beyond, counted from the middle of their range."""
         assert holding.targets is not None
         sizes = np.abs(centred(self.study, holding.targets, view.low, view.high))
-        found = magnitude_bound(meter, "reach", sizes, part_beyond(self.study))
+        found = Magnitudes.release(meter, "reach", sizes).bound(part_beyond(self.study))
         return np.array([half_width(self.study, view.low, view.high) if found is None else found])
 
     def _residual_sum(self, meter: Meter, found: Residuals, limit: float) -> Floats:

@@ -5,10 +5,11 @@ Rounds, after the greeting:
     marginals   each party selects columns by their products with the target and releases, for those, the products, the
                 sums and the matrix of second moments
     cross       by a rule: a noisy sketch of the selected columns, or of one score of them, for moments between parties
+    again       in place of "cross", where few rows have anything in those columns: the products once more
 
 What is exact. The squared loss over the l1 ball is a function of these moments: with an infinite epsilon (all columns,
 sketches of full size) the model is the constrained optimum on the bounded data. With noise, moments between parties are
-known through the parties' scores or not at all (`marginals_coordinator`), which more rows alone do not mend until the
+known through the parties' scores or not at all (`marginals_between`), which more rows alone do not mend until the
 rule finds the budget large enough for the columns themselves. The logistic loss is minimised as it would be for normal
 columns (`moments`), whatever the budget.
 
@@ -19,14 +20,16 @@ released bounds and centred at a released mean, |t| <= Y. A row contributes or n
 exchanged for another (replace-one).
 
 label mean       (y - middle) / half-width, in [-1, 1]: 1, and 2.
-product bound    T, read off a histogram of |x_ij t_i| with one j for each row (`bounds`): 1, and sqrt(2).
-columns          scores |sum_i clip(x_ij t_i, -T, T)|: a row moves each by at most T either way, so the spread is 2 T,
-                 and 4 T. k draws of different columns.
-row norm         R, read off a histogram of the norms of rows over those columns: 1, and sqrt(2).
+entry size       B, read off a histogram of |x_ij| with one j for each row (`bounds`): 1, and sqrt(2).
+columns          scores |sum_i clip(x_ij, -B, B) u_i|, u the distances of the labels from their middle, clipped to a
+                 width W (`bounds`), or t itself with W = Y: a row moves each by at most B W either way, so the spread
+                 is 2 B W, and 4 B W. k draws of different columns.
+row norm         R, and how many rows are not zero, read off a histogram of the norms of rows over those columns: 1, and
+                 sqrt(2).
 correlations     rows are clipped to norm R, z = x / R; the outer product of z and (t / Y, b): sqrt(1 + b^2), and twice.
 moments          z z^T in Frobenius norm: 1, and sqrt(2).
 cross            J z, or J times a score of z clipped to [-1, 1], J the public sketch with column norms at most c_J:
-                 c_J, and twice that.
+                 c_J, and twice that. Or, once and with the same multiplier, the products z t / Y: 1, and twice that.
 labels           (labels="sketched") J t / Y at the party that holds them: c_J, and twice that. The others take J^T of
                  what was released as their t, which is public then, clipped to a Y that follows from it.
 
@@ -63,11 +66,13 @@ class Marginals(Protocol):
         return marginals_coordinator.coordinate(self.agreed)
 
     def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
-        """One of the steps "bounds", "marginals" and "cross"."""
+        """One of the steps "bounds", "marginals", "cross" and "again"."""
         if question.step == "bounds":
             return marginals_party.bounds(self.agreed, holding, question, meter)
         if question.step == "marginals":
             return marginals_party.marginals(self.agreed, holding, question, meter, memory)
         if question.step == "cross" and self.agreed.cross is not None:
             return marginals_party.cross(self.agreed, self.agreed.cross, holding, question, meter, memory)
+        if question.step == "again" and self.agreed.cross is not None and not self.agreed.cross.columns:
+            return marginals_party.again(self.agreed, holding, question, meter, memory)
         raise RefusedError("this study has no such step")

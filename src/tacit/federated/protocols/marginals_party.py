@@ -1,6 +1,7 @@
 """A party's side of the protocol "marginals": what it makes of a question. Sensitivities are in `marginals`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +9,10 @@ import numpy as np
 
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Floats, Holding, Question, RefusedError
-from tacit.federated.protocols.bounds import magnitude_bound, one_entry_per_row, part_beyond
+from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
 from tacit.federated.protocols.marginals_plan import (
+    AGAIN,
     PRODUCTS,
-    PRODUCTS_BEYOND,
     SQUARES,
     SUMS,
     Agreement,
@@ -31,14 +32,13 @@ class Target:
     """What columns are multiplied with: values up to `bound` in absolute size, already less their released mean."""
 
     values: Floats
-    mean: float
     bound: float
 
     @classmethod
     def of(cls, labels: Any, bounds: tuple[float, ...], mean: float) -> "Target":
         """Labels, clipped and centred."""
         low, high = bounds
-        return cls(np.clip(labels, low, high) - mean, mean, largest_target(bounds, mean))
+        return cls(np.clip(labels, low, high) - mean, largest_target(bounds, mean))
 
     @classmethod
     def from_sketch(cls, sketch: Sketch, released: Floats) -> "Target":
@@ -48,7 +48,7 @@ class Target:
         if sketch.size < sketch.n_rows:
             bound = min(bound, _SKETCH_CLIP * math.sqrt(float(np.mean(np.square(values)))))
         bound = max(bound, 1e-100)
-        return cls(np.clip(values, -bound, bound), 0.0, bound)
+        return cls(np.clip(values, -bound, bound), bound)
 
 
 def bounds(agreed: Agreement, holding: Holding, question: Question, meter: Meter) -> Answer:
@@ -60,52 +60,70 @@ def bounds(agreed: Agreement, holding: Holding, question: Question, meter: Meter
     if sketch is None or holding.name != agreed.study.label_holder:
         return Answer(found)
     limits = agreed.bounds.y_bounds({holding.name: found})
-    target = _own_target(agreed, holding, limits, meter)
+    told = _own_target(agreed, holding, limits, agreed.bounds.y_core({holding.name: found}), meter)
+    target = _target(agreed, holding, told)
     if agreed.finds_label_mean(holding.name):
-        found["label mean"] = np.array([target.mean])
+        found["label mean"] = told["label mean"]
     found["labels"] = _sketched(sketch, (target.values / target.bound)[:, None], meter, "labels")[:, 0]
-    return Answer(found, {"label mean": np.array([target.mean]), "y bounds": np.array(limits)})
+    return Answer(found, told)
 
 
 def marginals(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
     """The step "marginals": the columns selected, and their moments with the target and with each other."""
-    target = _target(agreed, holding, question, meter, memory)
+    told = _told(agreed, holding, question, meter, memory)
+    target = _target(agreed, holding, told)
     X, count = _bounded(agreed, holding.X), agreed.n_selected[holding.name]
     selects = agreed.selects(holding.name)
-    selected = _selected(agreed, X, target.values, count, meter) if selects else np.arange(count)
+    selected = _selected(agreed, X, *_core(target, told), count, meter) if selects else np.arange(count)
     own = X[:, selected]
-    norm = _row_norm(agreed, own, meter)
+    norm, filled = _row_norm(agreed, own, meter)
     rows = columns.unit_rows(own, norm)
     sides = np.column_stack([target.values / target.bound, np.full(len(target.values), SUMS)])
     n = agreed.study.n_rows
-    slack = _ROUNDED_UP * (1.0 + float_sum_slack(n, 1.0))
-    products = GaussianVector(_times(PRODUCTS, slack), bound=float(n))
-    squares = GaussianMatrix(_times(SQUARES, slack), bound=float(n))
+    products = GaussianVector(_times(PRODUCTS, _slack(n)), bound=float(n))
+    squares = GaussianMatrix(_times(SQUARES, _slack(n)), bound=float(n))
     releases = {
-        "row norm": np.array([norm]),
+        "row norm": np.array([norm, filled]),
         "correlations": products.release(meter, "correlations", columns.product(rows, sides)),
         "moments": squares.release(meter, "moments", columns.product(rows, rows))[np.triu_indices(count)],
     }
     if selects:
         releases["columns"] = selected.astype(np.int32)
     if agreed.finds_label_mean(holding.name) and agreed.label_sketch is None:
-        releases["label mean"] = np.array([target.mean])
-    return Answer(releases, {"selected": selected, "row norm": np.array([norm])})
+        releases["label mean"] = told["label mean"]
+    return Answer(releases, {**told, "selected": selected, "row norm": np.array([norm])})
 
 
 def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
     """The step "cross": a sketch of the columns selected before, or of one score of them."""
-    if "selected" not in memory:
-        raise RefusedError("the step 'cross' comes after 'marginals'")
-    selected = memory["selected"]
-    if how.columns and question.arrays:
+    score = None
+    if not how.columns:
+        score = _array(question, "score", (agreed.n_selected[holding.name] + 1,))
+    elif question.arrays:
         raise RefusedError("the step 'cross' takes no arrays in this study")
-    score = None if how.columns else _array(question, "score", (len(selected) + 1,))
-    rows = columns.unit_rows(_bounded(agreed, holding.X)[:, selected], float(memory["row norm"][0]))
+    rows = _remembered_rows(agreed, holding, question, memory)
     if score is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinity less infinity: such a row counts as zero
             rows = np.nan_to_num(np.clip(rows @ score[:-1] + score[-1], -1.0, 1.0))[:, None]
     return Answer({"cross": _sketched(how.sketch, rows, meter, "cross")})
+
+
+def again(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    """The step "again", in place of a score: the products with the target once more, with noise of their own."""
+    if question.arrays:
+        raise RefusedError("the step 'again' takes no arrays")
+    rows = _remembered_rows(agreed, holding, question, memory)
+    target = _target(agreed, holding, memory)
+    n = agreed.study.n_rows
+    products = GaussianVector(_times(AGAIN, _slack(n)), bound=float(n))
+    return Answer({"cross": products.release(meter, "cross", columns.product(rows, target.values / target.bound))})
+
+
+def _remembered_rows(agreed: Agreement, holding: Holding, question: Question, memory: Arrays) -> Any:
+    """Rows of the columns selected before, of norm 1 at most."""
+    if "selected" not in memory:
+        raise RefusedError(f"the step {question.step!r} comes after 'marginals'")
+    return columns.unit_rows(_bounded(agreed, holding.X)[:, memory["selected"]], float(memory["row norm"][0]))
 
 
 def _bounded(agreed: Agreement, X: Any) -> Any:
@@ -114,59 +132,92 @@ def _bounded(agreed: Agreement, X: Any) -> Any:
     return X if bound is None else columns.clipped(X, bound)
 
 
-def _selected(agreed: Agreement, X: Any, target: Floats, count: int, meter: Meter) -> Any:
-    """Private selection by clipped products with the target; in increasing order."""
-    with np.errstate(over="ignore"):
-        products = np.abs(one_entry_per_row(X) * target)
-    bound = magnitude_bound(meter, "product bound", products, PRODUCTS_BEYOND * part_beyond(agreed.study)) or 1.0
-    step = bound + float_sum_slack(agreed.study.n_rows, bound)
+def _core(target: Target, told: Arrays) -> tuple[Floats, float]:
+    """Targets from their middle, clipped to the width of their core, and that width; as they are where none is known.
+
+    Of two classes the rarer one has the larger targets, and all that is to be learned: nothing is cut off.
+    """
+    if "y core" not in told:
+        return target.values, target.bound
+    middle, width = told["y core"].tolist()
+    return np.clip(target.values - (middle - float(told["label mean"][0])), -width, width), width
+
+
+def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: int, meter: Meter) -> Any:
+    """Private selection by products of clipped entries and targets, of at most `width`; in increasing order.
+
+    Both are clipped to what about half of them lie within: a sum of near signs finds what one of products finds, is
+    moved less by a row, and treats columns of all frequencies alike where the targets add up to zero.
+    """
+    bound = Magnitudes.release(meter, "entry size", np.abs(one_entry_per_row(X))).bound(0.5) or 1.0
+    step = bound * width + float_sum_slack(agreed.study.n_rows + 1, bound * width)
     scores = np.abs(columns.clipped_products(X, target, bound))
     return np.sort(TopK(count, Sensitivity(2.0 * step, 4.0 * step)).release(meter, "columns", scores))
 
 
-def _row_norm(agreed: Agreement, own: Any, meter: Meter) -> float:
-    """What rows of the selected columns are clipped to: found, or at most what a declared entry bound implies."""
-    found = magnitude_bound(meter, "row norm", columns.row_norms(own), part_beyond(agreed.study))
-    if agreed.study.entry_bound is None:
-        return found or 1.0
-    longest = math.sqrt(own.shape[1]) * agreed.study.entry_bound
-    return min(found or longest, longest)
+def _row_norm(agreed: Agreement, own: Any, meter: Meter) -> tuple[float, float]:
+    """What rows of the selected columns are clipped to, found within what was declared; and how many are not zero."""
+    found = Magnitudes.release(meter, "row norm", columns.row_norms(own))
+    norm = found.bound(part_beyond(agreed.study))
+    if agreed.study.entry_bound is not None:
+        longest = math.sqrt(own.shape[1]) * agreed.study.entry_bound
+        norm = min(norm or longest, longest)
+    return norm or 1.0, found.count
 
 
-def _target(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Target:
-    """The labels, or what the sketch of them says."""
+def _told(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Arrays:
+    """What this party's target follows from, to be remembered: bounds and the released mean, or sketched labels."""
     sketch = agreed.label_sketch
     if sketch is None:
-        low, high = _array(question, "y bounds", (2,)).tolist()
+        low, high, *core = _array(question, "y bounds", (4 if agreed.bounds.finds_labels else 2,)).tolist()
         if not 1e-100 < high - low < 1e100:
             raise RefusedError("the bounds of the target must be two numbers, the lower one first")
-        return _own_target(agreed, holding, (low, high), meter)
+        if core and not (abs(core[0]) < 1e100 and 1e-100 < core[1] < 1e100):
+            raise RefusedError("the core of the target must be its middle and a width above 0")
+        return _own_target(agreed, holding, (low, high), core or None, meter)
     if holding.name != agreed.study.label_holder:
-        return Target.from_sketch(sketch, _array(question, "labels", (sketch.size,)))
+        return {"labels": _array(question, "labels", (sketch.size,))}
     if question.arrays or "y bounds" not in memory:
         raise RefusedError("the party that holds the labels takes no arrays, and is asked for 'bounds' first")
-    return Target.of(holding.targets, tuple(memory["y bounds"].tolist()), float(memory["label mean"][0]))
+    return {name: memory[name] for name in ("y bounds", "label mean", "y core") if name in memory}
 
 
-def _own_target(agreed: Agreement, holding: Holding, limits: tuple[float, float], meter: Meter) -> Target:
-    """The labels, centred at their released mean; at zero for a model without intercept."""
+def _target(agreed: Agreement, holding: Holding, told: Arrays) -> Target:
+    """The labels, or what the sketch of them says."""
+    if "labels" in told:
+        assert agreed.label_sketch is not None
+        return Target.from_sketch(agreed.label_sketch, told["labels"])
+    return Target.of(holding.targets, tuple(told["y bounds"].tolist()), float(told["label mean"][0]))
+
+
+def _own_target(
+    agreed: Agreement, holding: Holding, limits: tuple[float, float], core: Sequence[float] | None, meter: Meter
+) -> Arrays:
+    """The bounds of the labels, their released mean, zero for a model without intercept, and their core."""
     labels = holding.targets
     assert labels is not None
-    if not agreed.study.fit_intercept:
-        return Target.of(labels, limits, 0.0)
-    low, high = limits
-    middle, half, n = low + (high - low) / 2.0, (high - low) / 2.0, agreed.study.n_rows
-    with np.errstate(over="ignore"):
-        total = np.clip((labels - middle) / half, -1.0, 1.0).sum()
-    sensitivity = Sensitivity.vector(1.0 + float_sum_slack(n, 1.0))
-    noisy = float(GaussianVector(sensitivity, bound=float(n)).release(meter, "label mean", total))
-    return Target.of(labels, limits, middle + half * min(1.0, max(-1.0, noisy / n)))
+    mean = 0.0
+    if agreed.study.fit_intercept:
+        low, high = limits
+        middle, half, n = low + (high - low) / 2.0, (high - low) / 2.0, agreed.study.n_rows
+        with np.errstate(over="ignore"):
+            total = np.clip((labels - middle) / half, -1.0, 1.0).sum()
+        sensitivity = Sensitivity.vector(1.0 + float_sum_slack(n, 1.0))
+        noisy = float(GaussianVector(sensitivity, bound=float(n)).release(meter, "label mean", total))
+        mean = middle + half * min(1.0, max(-1.0, noisy / n))
+    told = {"y bounds": np.array(limits), "label mean": np.array([mean])}
+    return told if core is None else told | {"y core": np.array(core)}
 
 
 def _sketched(sketch: Sketch, rows: Any, meter: Meter, name: str) -> Floats:
     """The sketch of rows of norm 1 at most, with noise."""
     bound = sketch.n_rows * sketch.column_norm
     return GaussianVector(sketch.sensitivity(_ROUNDED_UP), bound=bound).release(meter, name, sketch.apply(rows))
+
+
+def _slack(n: int) -> float:
+    """What float sums over rows of norm 1 may add to a sensitivity, as a factor."""
+    return _ROUNDED_UP * (1.0 + float_sum_slack(n, 1.0))
 
 
 def _times(sensitivity: Sensitivity, factor: float) -> Sensitivity:

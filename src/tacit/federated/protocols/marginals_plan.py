@@ -16,20 +16,20 @@ from tacit.privacy import CalibratedPlan, Plan, Release
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.privacy.plan import Kind
 
-SUMS = 0.5  # the weight of sums of columns next to their products with the target, in one release
+SUMS = 0.25  # the weight of sums of columns next to their products with the target, in one release
 PRODUCTS = Sensitivity.vector(math.hypot(1.0, SUMS))
+AGAIN = Sensitivity.vector(1.0)  # of products with the target alone
 SQUARES = Sensitivity.outer_product(1.0)
-PRODUCTS_BEYOND = 2.0  # the part of products that are cut off, over `part_beyond`: for a selection it matters least
 SCORE_CLIP = 2.0  # deviations that a party's score is clipped to, before it is sketched
 SCORE_VARIANCE = 0.9205 / SCORE_CLIP**2  # of a normal score, clipped there, over the square of the clip
 
 _SHARES = {
     "label mean": 0.02,
-    "product bound": 0.02,
-    "columns": 0.30,
+    "entry size": 0.02,
+    "columns": 0.46,
     "row norm": 0.02,
-    "correlations": 0.39,
-    "moments": 0.25,
+    "correlations": 0.33,
+    "moments": 0.15,
 }
 _LABELS_SHARE = 0.35
 _DRAWN, _ENOUGH, _DRAWN_BEYOND = 0.18, 12, 0.11  # columns drawn over the square root of the strength, up to and beyond
@@ -103,7 +103,7 @@ class Agreement:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self.bounds = Bounds(study, entries=False, within=True)
+        self.bounds = Bounds(study, entries=False, within=True, core=True)
         self.n_selected = n_selected(study)
         self.cross = cross_for(study)
         self.label_sketch = sketch_for(study) if study.labels == "sketched" else None
@@ -145,7 +145,7 @@ class Agreement:
 
     def _shares(self, name: str) -> dict[str, float]:
         """What a party releases of its columns, in their proportions."""
-        left_out = set() if self.selects(name) else {"product bound", "columns"}
+        left_out = set() if self.selects(name) else {"entry size", "columns"}
         left_out |= set() if self.finds_label_mean(name) else {"label mean"}
         return {what: share for what, share in _SHARES.items() if what not in left_out}
 

@@ -21,6 +21,7 @@ Gradient = Callable[[Floats], Floats]
 
 _GAP = 1e-12  # of the ball's radius times the largest slope at zero: where a solve ends
 _MOST_STEPS = 20_000
+_MOST_ALONE, _LEAST_EIGENVALUE = 0.99, 0.01  # of correlations of scores with the target, and with each other
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(101)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
@@ -61,10 +62,36 @@ def towards_mean(values: Floats, variance: float) -> Floats:
     )
 
 
+def towards_common(values: Floats, variance: float) -> Floats:
+    """Noisy numbers that may have much in common: their mean, and their distances from it, less what noise explains."""
+    mean = float(values.mean())
+    apart = values - mean
+    squares = float(apart @ apart)
+    kept = max(0.0, 1.0 - variance * (len(values) - 1) / squares) if squares > 0.0 else 0.0
+    return float(shrunk(np.array(mean), np.array(variance / len(values)), strictness=1.5)) + kept * apart
+
+
 def repaired(matrix: Floats, floor: float) -> Floats:
     """The symmetric matrix with no eigenvalue below `floor`."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
     return (vectors * np.maximum(values, floor)) @ vectors.T
+
+
+def possible(correlations: Floats, alone: Floats) -> Floats:
+    """Correlations of scores, raised as little as makes them possible beside those with a target, `alone`.
+
+    Together scores explain r.C^-1.r of the target's variance, r being their correlations with it and C those with each
+    other; no more than all of it. Where they seem to explain more, some of what they say is the same: C is moved
+    towards r r^T where that is larger, which is scores that have nothing in common but the target.
+    """
+    r = np.clip(alone, 0.0, _MOST_ALONE)
+    raised = np.maximum(np.outer(r, r) - correlations, 0.0)
+    np.fill_diagonal(raised, 0.0)
+    candidates = [repaired(correlations + part * raised, _LEAST_EIGENVALUE) for part in np.linspace(0.0, 1.0, 101)]
+    explained = np.array([float(r @ np.linalg.solve(candidate, r)) for candidate in candidates])
+    if explained[0] <= 1.0:
+        return correlations
+    return candidates[int(np.argmax(explained <= 1.0) if explained.min() <= 1.0 else np.argmin(explained))]
 
 
 def least_squares(covariance: Floats, slope: Floats, radius: float) -> Floats:

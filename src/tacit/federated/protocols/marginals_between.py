@@ -1,0 +1,151 @@
+"""Moments between columns of different parties, for the coordinator of the protocol "marginals".
+
+From sketches of columns they are estimated one by one. Where the budget is too small for that, only the correlations of
+scores are, one for each pair of parties: a score is what a party's columns alone would predict, and columns of two
+parties are taken as uncorrelated but for what their scores have in common. That is most of what matters: without it,
+what several parties know is counted several times. Sketched scores say how they are correlated; where most rows have
+nothing in the columns that were selected they would say little, and products with the target are asked for again
+instead. Either way, scores that seem to explain more of the target than there is have more in common than that.
+
+Correlations of scores are used to count less, and never more: relative to what the parties' columns vary by alone, no
+combination of them is taken to vary by less.
+"""
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from tacit.federated.protocols import moments
+from tacit.federated.protocols.base import Arrays, Floats, Question
+from tacit.federated.protocols.marginals_parts import Part, taken, with_more
+from tacit.federated.protocols.marginals_plan import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
+
+Joined = tuple[list[Part], Floats, str]
+Asking = Generator[Mapping[str, Question], Mapping[str, Arrays], Joined]
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """What a party's columns alone would predict, for rows of norm 1; its moments are sums over rows."""
+
+    weights: Floats
+    centre: float  # of all rows together, over sqrt(n)
+    variance: float  # about the centre
+    product: float  # with the target
+    along: Floats  # covariances with the columns, for a score of variance 1
+
+    @classmethod
+    def of(cls, agreed: Agreement, part: Part, block: Floats, mean: float) -> "Score":
+        """From a party's moments, in the l1 ball."""
+        study, slope = agreed.study, part.slope(mean)
+        squares = block if study.fit_intercept else block + np.outer(part.sums, part.sums) / study.n_rows
+        weights = moments.least_squares(squares, slope, study.l1_radius * part.row_norm)
+        variance = max(float(weights @ block @ weights), 0.0)
+        along = block @ weights / math.sqrt(variance) if variance > 0.0 else np.zeros_like(weights)
+        centre = float(weights @ part.sums) / math.sqrt(study.n_rows)
+        return cls(weights, centre, variance, float(weights @ slope), along)
+
+    def question(self, n: int) -> Question:
+        """For a sketch of it: weights and a constant, for a score clipped to [-1, 1]."""
+        deviation = math.sqrt(self.variance / n)
+        scale = 1.0 / (SCORE_CLIP * deviation) if deviation > 0.0 else 0.0
+        return Question("cross", {"score": scale * np.append(self.weights, -self.centre / math.sqrt(n))})
+
+
+def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | None) -> Asking:
+    """Asks for what there is to ask. Returns the parts, one covariance of all columns, and what it was made from.
+
+    `mean` is the target's; `square` is what its square, less that of the mean with an intercept, is at most in a row.
+    """
+    study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
+    blocks = [part.covariances(n) for part in parts]
+    if cross is not None and cross.columns:
+        sketches = yield {name: Question("cross") for name in study.names}
+        return parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
+    if study.cross == "zero" or len(parts) == 1:
+        return parts, block_diag(*blocks), "zero"
+    scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
+    correlations, how = np.eye(len(parts)), "zero"
+    if cross is not None and (study.cross == "sketched" or not any(part.mostly_empty(n) for part in parts)):
+        answers = yield {name: score.question(n) for name, score in zip(study.names, scores, strict=True)}
+        correlations, how = _from_scores(agreed, cross, answers), "scores"
+    elif cross is not None:
+        answers = yield {name: Question("again") for name in study.names}
+        parts = [with_more(agreed, name, part, answers[name]) for name, part in zip(study.names, parts, strict=True)]
+        scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
+        how = "again"
+    if square is not None:
+        correlations = _possible(correlations, scores, square * n, centred=study.fit_intercept)
+    along = block_diag(*(score.along[:, None] for score in scores))
+    between = along @ (correlations - np.diag(np.diag(correlations))) @ along.T
+    return parts, _one(blocks, between, np.ones(len(between))), how
+
+
+def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, centred: bool) -> Floats:
+    """Correlations of scores that do not explain more of the target than there is, the sum of its squares.
+
+    Without an intercept what is explained goes by squares about zero.
+    """
+    deviations = np.sqrt([score.variance if score.variance > 0.0 else 1.0 for score in scores])
+    centres = np.array([0.0 if centred else score.centre for score in scores])
+    sizes = np.hypot(deviations, centres)
+    products = (correlations * np.outer(deviations, deviations) + np.outer(centres, centres)) / np.outer(sizes, sizes)
+    alone = np.array([score.product for score in scores]) / (sizes * math.sqrt(max(square, 1e-300)))
+    raised = moments.possible(products, alone) - products
+    return correlations + raised * np.outer(sizes, sizes) / np.outer(deviations, deviations)
+
+
+def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) -> Floats:
+    """The correlations of the parties' scores."""
+    n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
+    scores = np.column_stack([taken(sketches[name], "cross", (size, 1)) for name in names])
+    noise = np.array([agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2 for name in names])
+    noise /= n * SCORE_VARIANCE
+    variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
+    pairs = np.triu_indices(len(names), 1)
+    products = (scores.T @ scores / (n * SCORE_VARIANCE))[pairs]
+    found = np.eye(len(names))
+    found[pairs] = np.clip(moments.towards_common(products, float(variances[pairs].mean())), -1.0, 1.0)
+    return found + np.triu(found, 1).T
+
+
+def _from_columns(
+    agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays], parts: Sequence[Part], blocks: Sequence[Floats]
+) -> tuple[Floats, Floats]:
+    """Covariances between parties, each from the sketches of its two columns, and their errors, by column."""
+    n, size = agreed.study.n_rows, how.sketch.size
+    ones = how.sketch.apply(np.ones((n, 1)))
+    centred, noises = [], []
+    for name, part in zip(agreed.study.names, parts, strict=True):
+        sketch = taken(sketches[name], "cross", (size, len(part.selected)))
+        centred.append(sketch - ones * part.sums / n)
+        noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
+    columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])
+    pairs = owner[:, None] < owner
+    squares = np.concatenate([np.diag(block) for block in blocks])
+    scales = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    correlations = columns.T @ columns / np.outer(scales, scales)
+    noise = np.concatenate(noises) / scales**2
+    variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
+    trust = np.zeros_like(correlations)
+    trust[pairs] = moments.believed(correlations[pairs], variances[pairs])
+    trust += trust.T
+    return trust * correlations * np.outer(scales, scales), np.sqrt(np.sum(trust * variances, axis=1))
+
+
+def _one(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
+    """One covariance of all columns; relative to the blocks, no column is known to vary by less than its error."""
+    if not errors.any():
+        return block_diag(*blocks) + between
+    roots, inverses = [], []
+    for block in blocks:
+        values, vectors = np.linalg.eigh(block)
+        roots.append((vectors * np.sqrt(values)) @ vectors.T)
+        inverses.append((vectors / np.sqrt(values)) @ vectors.T)
+    root, inverse = block_diag(*roots), block_diag(*inverses)
+    least = np.sqrt(np.clip(errors, 1e-6, 1.0))
+    relative = (np.eye(len(root)) + inverse @ between @ inverse) / np.outer(least, least)
+    return root @ (moments.repaired(relative, 1.0) * np.outer(least, least)) @ root
