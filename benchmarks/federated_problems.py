@@ -158,7 +158,7 @@ def _largest_square(by_row: Any, A: Any) -> float:
     return size
 
 
-@lru_cache(maxsize=5)
+@lru_cache(maxsize=6)
 def columns(rows: int, count: int, density: float, seed: int) -> Any:
     """The paper's columns."""
     A, _ = make_featurewise_frank_wolfe(rows, count, density=density, random_state=seed)

@@ -49,8 +49,9 @@ WINS = """\
 - **Feature-sharing** needs an epsilon of 10 to 100 for what marginals gets with 1. It is the one for the squared hinge,
   and it does not rest on columns of different parties being uncorrelated.
 - **Neither**, nor central Frank-Wolfe, is of use at epsilon = 1 on the few hundred or thousand rows that the paper has.
-- **Correlated columns at several parties** are the weak place of marginals: the moments between parties are zero by
-  assumption or estimated with much noise, and the model can be worse than none (the rows "correlated" below).
+- **Correlated columns at several parties** are the weak place of marginals: of the moments between parties it knows
+  little. On sparse columns it goes by what all parties together can explain at most, which keeps it from counting the
+  same twice where they seem to explain more than there is (the rows "correlated" below), and only there.
 
 What each method needs, and what it gets, from the measurements below (K = {parties}, epsilon = 1 but where epsilon is
 asked for). Feature-sharing and central Frank-Wolfe stand with what is best for them in that row.
@@ -72,8 +73,8 @@ CORRELATED = """\
 
 The same size, but the truth is on {groups} groups of columns, one of each group at two of the parties or at all of
 them; the columns of a group lie on the same rows and are correlated by {correlation:g} there. "Cross zero" takes
-columns of different parties for uncorrelated, "cross sketched" releases sketches of the selected columns to estimate
-their products; without a word the protocol's rule decides.
+columns of different parties for uncorrelated, "cross sketched" releases a sketch of one score of the selected columns
+of each party; without a word the protocol's rule decides, which asks for the products with the target again here.
 """
 
 LABELS = """\
