@@ -45,7 +45,7 @@ def tiny(bench, monkeypatch):
     monkeypatch.setattr(bench.paper, "SETTINGS", bench.paper.SETTINGS[:1])
     monkeypatch.setattr(bench.problems, "REAL", {"colon": ("colon", 2.0, 3.0)})
     effort = bench.federated.Effort(
-        1, 1, ((60, 24),), (120, 40), ((3, None),), ((60, 24),), (4,), (40, 80), (2, 4), (0.5, 5.0), (0.8,), (0.2,),
+        1, 1, 1, ((60, 24),), (120, 40), ((3, None),), ((60, 24),), (4,), (40, 80), (2, 4), (0.5, 5.0), (0.8,), (0.2,),
         (30, 200), (0.1,), 3, None, 4, 1,
     )  # fmt: skip
     monkeypatch.setattr(bench.federated, "FULL", effort)
