@@ -465,6 +465,16 @@ def test_parties_cannot_explain_more_than_there_is():
     assert excess(without, X, y, best) > 2.0
 
 
+def test_means_are_not_taken_for_something_in_common():
+    """Without an intercept, columns of one sign all explain the mean of the target, each by a part of it."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 1.5, (4_000, 4))
+    y = X.sum(axis=1) + 0.1 * rng.standard_normal(4_000)
+    studies = [a_study(4_000, (1,) * 4, l1_radius=4.0, fit_intercept=False, cross=cross) for cross in ("auto", "zero")]
+    found, without = (weights_of(run(study, X, y, seed=0)[0]) for study in studies)
+    assert found == pytest.approx(without, rel=1e-6)
+
+
 def test_products_that_are_released_twice_count_by_their_noise():
     study = small_study("products again")
     protocol, _ = agreed(study)
