@@ -41,15 +41,18 @@ _CONNECTED, _REFUSED = "SuperNode ID", "[code: "  # what the engine prints when 
 def serve(answer: Answer, network: Network, private_key: Path, home: Path, say: Say) -> None:
     """Connect to the coordinator, and answer it until it says that the study is done.
 
-    A process that was killed leaves a mark in `home`. The engine takes its key again only when it has noticed, so the
-    next process tries for a while; without the mark, a key that is refused is refused at once.
+    A process leaves a mark in `home` from before it may be let in until it was refused or is done: one that was killed
+    meanwhile leaves it there. The engine takes its key again only when it has noticed, so the next process tries for a
+    while; without the mark, a key that is refused is refused at once.
     """
     home.mkdir(parents=True, exist_ok=True)
     _wait_for_coordinator(network, say)
-    mark = home / "connected"
+    mark = home / "connecting"
     end = time.monotonic() + (_LAPSE if mark.exists() else 0.0)
+    mark.touch()
     while not _session(answer, network, private_key, home, say):
         if time.monotonic() > end:
+            mark.unlink()
             raise PermissionError(
                 f"the coordinator does not take the key {private_key}: it has another public key of this party, or"
                 " another process is connected with this one"
@@ -78,7 +81,6 @@ def _session(answer: Answer, network: Network, private_key: Path, home: Path, sa
         while engine.is_running:
             if not connected and _CONNECTED in engine.log.read_text(errors="replace"):
                 connected = True
-                (home / "connected").touch()
                 say(f"connected to the coordinator at {network.address}")
             try:
                 claimed = runtime.claim(TaskType.CLIENT_APP)
