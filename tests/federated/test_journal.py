@@ -119,6 +119,17 @@ def test_what_a_round_is_given_and_gives_back_unchanged_stays(where):
         np.testing.assert_array_equal(again.accept(S, 3, b"request").memory["kept"], np.ones(2))
 
 
+def check_interrupted(journal, monkeypatch, stored):
+    """A store that is interrupted by what was patched, before or after it has all of a round, and then is not."""
+    with pytest.raises(KeyboardInterrupt):
+        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
+    monkeypatch.undo()
+    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
+    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
+    assert journal.accept(S, 2, b"next").made == {"sums": 2}
+    assert journal.ledger() == SPENT
+
+
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeypatch, stored):
     """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
@@ -135,13 +146,7 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(journal._store, "transaction", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
-    monkeypatch.undo()
-    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
-    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
-    assert journal.accept(S, 2, b"next").made == {"sums": 2}
-    assert journal.ledger() == SPENT
+    check_interrupted(journal, monkeypatch, stored)
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -156,13 +161,7 @@ def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(journal._store, "finish", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
-    monkeypatch.undo()
-    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
-    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
-    assert journal.accept(S, 2, b"next").made == {"sums": 2}
-    assert journal.ledger() == SPENT
+    check_interrupted(journal, monkeypatch, stored)
 
 
 def test_a_round_that_cannot_be_stored_leaves_nothing(where):

@@ -411,6 +411,16 @@ def test_answers_of_another_form_are_refused():
         rounds.send({name: {"row norm": np.ones(1)} for name in study.names})
 
 
+@pytest.mark.parametrize("missing", ["label: reach", "label: middle"])
+def test_bounds_of_another_form_are_refused(missing):
+    study = small_study("nothing declared")
+    rounds = Marginals(study).coordinate()
+    next(rounds)
+    said = {"label: reach": np.array([-1.0, 1.0, 0.5, 0.5]), "label: middle": np.zeros(1)} | {missing: np.zeros(2)}
+    with pytest.raises(RefusedError, match=missing):
+        rounds.send(dict.fromkeys(study.names, said))
+
+
 # How good it is
 
 

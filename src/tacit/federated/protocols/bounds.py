@@ -153,27 +153,36 @@ class Bounds:
         if not self.finds_entries:
             assert self.study.entry_bound is not None
             return dict.fromkeys(self.study.names, self.study.entry_bound)
-        return {name: float(answers[name][_ENTRY][0]) for name in self.study.names}
+        return {name: _numbers(answers, name, _ENTRY, 1)[0] for name in self.study.names}
 
     def y_bounds(self, answers: Mapping[str, Arrays]) -> tuple[float, float]:
         """What targets are clipped to, from the same; labels are -1 and 1."""
         if self.finds_labels:
-            low, high, _, _ = (float(value) for value in answers[self.study.label_holder][_LABEL])
+            low, high, _, _ = _numbers(answers, self.study.label_holder, _LABEL, 4)
             return low, high
         return self.study.y_bounds if self.study.y_bounds is not None else (-1.0, 1.0)
 
     def y_square(self, answers: Mapping[str, Arrays]) -> float | None:
         """What the mean square of targets, less their mean if there is an intercept, is hardly above; if known."""
         if self.finds_labels:
-            return float(answers[self.study.label_holder][_LABEL][2])
+            return _numbers(answers, self.study.label_holder, _LABEL, 4)[2]
         return None if self.study.loss == "squared" else 1.0
 
     def y_core(self, answers: Mapping[str, Arrays]) -> tuple[float, float] | None:
         """The middle of the targets, zero without an intercept, and the width of their core; if known."""
         if not self.finds_labels:
             return None
-        found = answers[self.study.label_holder]
-        return float(found[_MIDDLE][0]) if self.finds_middle else 0.0, float(found[_LABEL][3])
+        holder = self.study.label_holder
+        middle = _numbers(answers, holder, _MIDDLE, 1)[0] if self.finds_middle else 0.0
+        return middle, _numbers(answers, holder, _LABEL, 4)[3]
+
+
+def _numbers(answers: Mapping[str, Arrays], name: str, what: str, size: int) -> list[float]:
+    """What a party answered; another form is refused."""
+    array = answers[name].get(what)
+    if array is None or array.shape != (size,):
+        raise RefusedError(f"party {name!r} did not answer with {what!r} as it should")
+    return [float(value) for value in array]
 
 
 def part_beyond(study: Study) -> float:
