@@ -57,8 +57,8 @@ class Table:
                 yield self.array[places[start : start + step]]
 
     def distances(self, centre: Floats) -> Floats:
-        """|x - centre| of every row."""
-        out = np.empty(self.n)
+        """|x - centre| of every row; NaN in place of rows that are not there."""
+        out = np.full(self.n, np.nan)
         start = 0
         for block in self.blocks():
             end = start + block.shape[0]
