@@ -184,7 +184,8 @@ def test_a_sparse_table_is_the_dense_one(loss):
     n, d = BLOCK + 100, 9
     Z, targets, rng = problem(loss, n, d, seed=3)
     order, noise = rng.permutation(d + 1), rng.integers(-50, 50, size=d + 1)
-    given = Z, targets, np.full((2, n), 0.7), loss, some_rules(d, rng, True, n), order, noise, 1e-3, 1e9, np.zeros(d + 1)
+    rules, w = some_rules(d, rng, True, n), np.zeros(d + 1)
+    given = Z, targets, np.full((2, n), 0.7), loss, rules, order, noise, 1e-3, 1e9, w
     for one, other in zip(run(Dense, *given), run(Sparse, *given), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
