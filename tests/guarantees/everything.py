@@ -74,7 +74,7 @@ class Entry:
     def group(self) -> str:
         """What runs, whatever the loss, the adjacency and the storage."""
         if self.case is None:
-            return self.name
+            return self.name.split(",")[0]
         form = self.case.variant if self.case.solver.name == "dual" else ""
         form = "text" if self.case.text else "wide" if self.case.wide else form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
@@ -100,8 +100,8 @@ class Entry:
         places = (0, n // 2, n - 1)
         if self.adjacency == "replace-one":
             in_view = self.hostile(self._run(rows[0], 0, None))[len(rows) :]
-            for turn, row in enumerate([*rows[:FIRST], *in_view[:2]]):
-                yield from self.worlds(row, [*rows[turn % 2 :: 2], *in_view], places[turn % 3])
+            for turn, row in enumerate([*rows[:FIRST], *in_view[:4]]):
+                yield from self.worlds(row, [*rows, *in_view], places[turn % 3])
             return
         for turn, place in enumerate(places):
 
@@ -134,6 +134,7 @@ ROWS = {
     "middle": [0.0, 3.0, -0.5],
     "one column": [1e6, 0.0, 0.0],
     "nothing": [0.0, 0.0, 0.0],
+    "half of the columns": [-1e6, -1e6, 1e6],
     "far": [1e8, -1e8, 1e8],
     "huge": [1e300, -1e300, 1e300],
     "tiny": [1e-300, 1e-300, -1e-300],
@@ -144,24 +145,31 @@ ROWS = {
     "last column": [0.0, 0.0, 1e6],
     "all columns": [1e6, 1e6, 1e6],
     "all but the first": [-1e6, 1e6, 1e6],
-    "all but the last": [1e6, 1e6, -1e6],
 }
+
+
+@contextmanager
+def form_of(case: Case) -> Iterator[None]:
+    """Few columns are many, for cases of the form for many columns or for text."""
+    with ExitStack() as stack:
+        if case.wide:
+            stack.enter_context(patch.object(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1))
+        if case.text:
+            stack.enter_context(patch.object(rescaled, "WIDE", 1))
+        yield
 
 
 def of_case(case: Case, n: int = N) -> Entry:
     """A fit of n rows, of which one is the hostile one."""
     X, targets = sample(case, n=n - 1)
     records = list(zip(X, targets, strict=True))
-    request = case.request(n=n, seed=1)
+    epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
+    request = case.request(epsilon, n=n, seed=1)
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         table, labels = np.array([x for x, _ in records]), np.array([t for _, t in records])
-        with ExitStack() as stack:
-            if case.wide:
-                stack.enter_context(patch.object(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1))
-            if case.text:
-                stack.enter_context(patch.object(rescaled, "WIDE", 1))
+        with form_of(case):
             return private_fit(request, csr_array(table) if case.sparse else table, labels)
 
     def hostile(fit: Any) -> list[Record]:
@@ -170,13 +178,20 @@ def of_case(case: Case, n: int = N) -> Entry:
         rows += [(np.array(row), (high, low)[k % 2]) for k, row in enumerate(ROWS.values())]
         rows += [(X[5], targets[5]), (X[5], low), (X[5], 0.0 if case.loss == "squared" else high)]  # duplicates
         if fit is not None:  # along the weights that were found, where the loss is steep, and across them
-            along = np.sign(fit.coef[0]) * 1e6
-            rows += [(along, low), (-along, high), (1e6 * fit.coef[0], low), (-1e6 * fit.coef[0], high)]
-            across = np.array([fit.coef[0, 1], -fit.coef[0, 0], 0.0])
-            rows += [(1e3 * across / max(np.abs(across).max(), 1e-300), low)]
+            along, across = (1e6 * x / max(np.linalg.norm(x), 1e-300) for x in _across(fit.coef[0]))
+            rows += [(along + 2 * across, low), (along - 2 * across, low)]  # steep both, and nearly opposite
+            rows += [(1e6 * np.sign(fit.coef[0]), low), (-1e6 * np.sign(fit.coef[0]), high)]
+            rows += [(along, low), (-along, high), (1e-3 * across, low)]
         return rows
 
-    return Entry(str(case), case.adjacency, planned(request).plan, records, run, hostile, _formulas(case), case)
+    with form_of(case):
+        plan = planned(request).plan
+    return Entry(str(case), case.adjacency, plan, records, run, hostile, _formulas(case), case)
+
+
+def _across(weights: Any) -> tuple[Any, Any]:
+    """The weights, and a direction at a right angle to them."""
+    return weights, np.array([weights[1], -weights[0], 0.0])
 
 
 def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
@@ -184,6 +199,8 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     options = case.options(N)
     if case.variant == "published":
         return {"updates": lambda _: math.sqrt(2.0) * options.clip}
+    if case.variant == "primal":
+        return {"updates": lambda _: 2.0 * options.clip * math.sqrt(options.batch_size)}
     if case.variant == "sequential":
         size = options.batch_size
         return {"updates": lambda _: 2.0 * options.clip * math.sqrt(size * (size + 1))}
@@ -193,15 +210,11 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
 
     def stopping_point(steps: list[Step]) -> float:
         linear = next(step for step in steps if step.name == "linear term")
-        convexity = doubled * CURVATURE[case.loss] * case_radius(case) ** 2 * linear.multiplier / OBJECTIVE_RATIO
+        square = case.request().task.width  # of the norm of a row, the intercept included
+        convexity = doubled * CURVATURE[case.loss] * square * linear.multiplier / OBJECTIVE_RATIO
         return 2e-6 * linear.noise / convexity  # twice the tolerance of the search over the strong convexity
 
     return {"stopping point": stopping_point}
-
-
-def case_radius(case: Case) -> float:
-    """What rows are clipped to, the intercept included, where there is noise."""
-    return math.sqrt(case.request().task.width)
 
 
 FITS = [of_case(case) for case in CASES + WIDE + TEXT + TUNED]
@@ -396,7 +409,7 @@ def _of_study(name: str, study: Study) -> Entry:
         labels = (-1.0, 1.0) if study.loss == "logistic" else (-9.0, 9.0, 0.1, 0.9, -0.9, 1.6)
         return [(x, labels[k % 2]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
 
-    return Entry(f"study, {name}", study.adjacency, plan.plan, records, run, hostile)
+    return Entry(name, study.adjacency, plan.plan, records, run, hostile)
 
 
 def _studies(adjacency: str) -> list[Entry]:
@@ -404,18 +417,18 @@ def _studies(adjacency: str) -> list[Entry]:
     told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency, "n_selected": 2}
     sharing = {"protocol": "feature-sharing", "n_iter": 4, "n_selected": None, "cross": "auto"}
     forms: dict[str, dict[str, Any]] = {
-        "marginals": {},
-        "marginals, all columns": {"n_selected": 3},
-        "marginals, sketched labels": {"labels": "sketched", "fit_intercept": False},
-        "marginals, products again": {"cross": "auto", "epsilon": 50.0},
-        "marginals, sketched columns": {"epsilon": 1e4, "delta": 0.08},
-        "marginals, nothing declared": {"y_bounds": None, "entry_bound": None},
-        "marginals, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
-        "sharing, product": sharing | {"geometry": "product"},
-        "sharing, serial": sharing | {"geometry": "serial"},
-        "sharing, best": sharing | {"geometry": "best"},
-        "sharing, sketched labels": sharing | {"labels": "sketched"},
-        "sharing, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+        "marginals study": {},
+        "marginals study, all columns": {"n_selected": 3},
+        "marginals study, sketched labels": {"labels": "sketched", "fit_intercept": False},
+        "marginals study, products again": {"cross": "auto", "epsilon": 50.0},
+        "marginals study, sketched columns": {"epsilon": 1e4, "delta": 0.08},
+        "marginals study, nothing declared": {"y_bounds": None, "entry_bound": None},
+        "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+        "feature-sharing study, product": sharing | {"geometry": "product"},
+        "feature-sharing study, serial": sharing | {"geometry": "serial"},
+        "feature-sharing study, best": sharing | {"geometry": "best"},
+        "feature-sharing study, sketched labels": sharing | {"labels": "sketched"},
+        "feature-sharing study, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
     }
     entries = []
     for name, changes in forms.items():

@@ -21,7 +21,8 @@ from tacit.solvers import dual
 
 from .cases import ROUNDING, N, _is_long, quiet
 from .everything import EVERYTHING, FITS, Entry, of_case
-from .transcripts import LeakError, transcript
+from .mutants import PAGE, written
+from .transcripts import LeakError, Missing, transcript
 
 pytestmark = quiet
 
@@ -182,10 +183,13 @@ def test_no_noise_is_used_twice_and_noise_that_is_would_be_caught(name):
 
 
 def test_a_row_that_is_missing_leaves_the_others_their_samples_and_their_state():
-    from .transcripts import Missing
-
     missing = Missing(2, 5)
     np.testing.assert_array_equal(missing.places(np.array([0, 2, 3, 4])), [0, 2, 3])
     np.testing.assert_array_equal(missing.order(np.array([3, 2, 0, 4, 1])), [2, 4, 0, 3, 1])
     np.testing.assert_array_equal(missing.state(np.arange(5)[:, None])[:, 0], [0, 1, 3, 4, 2])
     assert N > 5
+
+
+def test_the_page_has_the_table_of_mutants():
+    page = PAGE.read_text(encoding="utf8")
+    assert written(page) == page, "run `python -m tests.guarantees.mutants`"
