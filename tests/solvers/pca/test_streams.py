@@ -100,7 +100,7 @@ def test_how_a_stream_is_cut_does_not_change_what_is_added_up(size):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("d", [3, 40])
 def test_no_row_is_counted_otherwise_because_another_is_missing(kind, d):
-    """Bit for bit: many rows may lie on the edge of a bin. They move to other places, and into blocks of other sizes."""
+    """Bit for bit: many rows may lie on the edge of a bin. They move to other places and into blocks of other sizes."""
     rng = np.random.default_rng(d)
     X, V = rng.normal(size=(520, d)), np.linalg.qr(rng.normal(size=(d, 2)))[0]
 
