@@ -5,6 +5,7 @@ is absent moves all rows after it from one to the other. So every value of a row
 in a table that is shifted, shortened, permuted, padded, alone, or placed elsewhere in memory.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -259,3 +260,22 @@ def test_what_a_row_adds_does_not_depend_on_its_place(name):
             table, labels = Z.copy(), targets.copy()
             table[place], labels[place] = own, label
             np.testing.assert_array_equal(SUMS[name](table, labels, place), alone)
+
+
+@pytest.mark.parametrize("d", [16, 37, 100])
+def test_dual_steps_of_wide_rows_do_not_depend_on_their_place(d):
+    """Margins of rows that are long enough for vector code, at all places in memory."""
+    rng = np.random.default_rng(d)
+    Z, theta = rng.normal(size=(12, d)) * 2.0 ** rng.integers(-20, 20, size=(12, d)), rng.normal(size=(1, d + 1))
+
+    def moved(rows, shift):
+        room = np.empty(rows.size + shift)[shift:].reshape(rows.shape)
+        room[...] = rows
+        n, alpha, out = len(rows), np.zeros((len(rows), 1)), np.empty((1, d + 1))
+        fixed = np.ones(n), np.ones(n), np.ones(n), theta, alpha, 2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300, out
+        dual.dense_batch(room, 1.0, np.arange(n), *fixed)
+        return alpha
+
+    whole = moved(Z, 0)
+    for first, last, shift in itertools.product((0, 1, 5), (6, 11, 12), range(8)):
+        np.testing.assert_array_equal(moved(Z[first:last], shift), whole[first:last])
