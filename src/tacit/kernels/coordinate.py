@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.kernels.columns import Floats, Integers, Table, loop, moved, sparse_move
+from tacit.kernels.any_order import add_in_any_order
+from tacit.kernels.columns import Floats, Integers, Table, moved, sparse_move
 from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
@@ -42,7 +43,7 @@ def _sums(capped: bool) -> Any:
     One compiled form caps what a row adds and leaves out what is not a number; the other is faster.
     """
 
-    @loop  # type: ignore[misc]
+    @kernel
     def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
         total = 0.0
         for i in range(len(column)):
@@ -53,10 +54,10 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
-    @loop  # type: ignore[misc]
+    @kernel
     def squared_hinge(
         before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
     ) -> float:
@@ -70,10 +71,10 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
-    @loop  # type: ignore[misc]
+    @kernel
     def logistic(
         before: Table,
         change: float,
@@ -95,7 +96,7 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
     @kernel
