@@ -7,9 +7,10 @@ is quick. The statement holds as soon as one bound is at most the stated epsilon
 """
 
 import math
+from functools import lru_cache
 from typing import Any
 
-from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent, ZCDpEvent
+from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
 from tacit.privacy import Guarantee, accounting, events
 from tacit.privacy.estimate import estimated_epsilon
@@ -22,10 +23,14 @@ Accountants round up, and Fourier transforms round differently on different proc
 """
 
 _MOST_RELEASES = 10**12
-_MOST_KINDS = 200  # of sampled and Laplace releases that differ in their numbers; each is accounted by itself
+_MOST_DIFFERENT = 100_000
+_MOST_SAMPLED = 1_000_000  # sampled and Laplace releases; the time of their accountant grows faster than their number
+_MOST_EPSILON = 1e6  # where there are any of them
+_MOST_KINDS = 20  # of these that differ in their numbers; each is accounted by itself
+_MOST_NOISE = 1e15  # over sensitivity, of these releases: no accountant has digits for more
 _CLEARLY = 1.25  # the estimate is within a few percent; above this much of the stated epsilon no accountant is needed
 _SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
-_MOST_POINTS = 2_000_000  # of an accountant's grid: some seconds and some hundred megabytes
+_MOST_POINTS = 1_000_000  # of an accountant's grid: some seconds and some hundred megabytes
 
 Parts = list[tuple[DpEvent, int]]
 
@@ -33,8 +38,8 @@ Parts = list[tuple[DpEvent, int]]
 def check(guarantee: Guarantee) -> None:
     """Refuse a guarantee whose event costs more than it states; one that states infinity always holds."""
     leaves = events.leaves(guarantee.event)
-    if sum(leaves.values()) > _MOST_RELEASES:
-        raise ValueError(f"the guarantee's event has more than {_MOST_RELEASES:,} releases")
+    if len(leaves) > _MOST_DIFFERENT or sum(leaves.values()) > _MOST_RELEASES:
+        raise ValueError(f"the guarantee's event has more than {_MOST_RELEASES:,} releases, or too many different ones")
     if guarantee.adjacency == "replace-one" and any(isinstance(leaf, PoissonSampledDpEvent) for leaf in leaves):
         raise ValueError("the guarantee is for replace-one neighbours, and sampled releases hold for add-remove only")
     if math.isfinite(guarantee.epsilon) and not _holds(guarantee):
@@ -53,19 +58,27 @@ def check_plan(plan: CalibratedPlan, guarantee: Guarantee) -> None:
         raise ValueError("plan_ and the guarantee have different releases")
 
 
+@lru_cache(maxsize=256)
 def _holds(guarantee: Guarantee) -> bool:
     event, delta, stated = guarantee.event, guarantee.delta, guarantee.epsilon * (1.0 + TOLERANCE)
     by_pld = accounting.uses_pld(event, delta)  # raises if no accountant knows the event
     parts = accounting.merged(event)
-    if all(isinstance(leaf, GaussianDpEvent) for leaf, _ in parts):
+    if all(isinstance(leaf, GaussianDpEvent | ZCDpEvent | NonPrivateDpEvent) for leaf, _ in parts):  # a closed form
         return accounting.epsilon_of(event, delta) <= stated
-    losses = [_largest_loss(leaf) for leaf, _ in parts]
+    if any(isinstance(leaf, ZCDpEvent) and math.isinf(leaf.rho + leaf.xi) for leaf, _ in parts):
+        return False
+    gridded: Parts = [(leaf, times) for leaf, times in parts if not isinstance(leaf, ZCDpEvent)]
+    losses = [_largest_loss(leaf) for leaf, _ in gridded]
     if math.isinf(max(losses)):  # a release without noise
         return False
-    noisy: Parts = [(leaf, times) for leaf, times in parts if not isinstance(leaf, ZCDpEvent)]
-    if len(noisy) > _MOST_KINDS or _points(sum(losses), _SPACINGS[0]) > _MOST_POINTS:
+    many = (
+        guarantee.epsilon > _MOST_EPSILON
+        or len(gridded) > _MOST_KINDS
+        or sum(times for _, times in gridded) > _MOST_SAMPLED
+    )
+    if many or min(losses) < 1.0 / _MOST_NOISE or _points(sum(losses), _SPACINGS[0]) > _MOST_POINTS:
         raise ValueError("the guarantee's event is too large to be accounted here")
-    if _clearly_costs_more(noisy, delta, guarantee.epsilon):
+    if _clearly_costs_more(gridded, delta, guarantee.epsilon):
         return False
     if not by_pld:
         return accounting.epsilon_of(event, delta) <= stated
@@ -84,22 +97,17 @@ def _clearly_costs_more(parts: Parts, delta: float, epsilon: float) -> bool:
     The estimate is on a ring of five epsilon to each side. The number of releases therefore doubles from one: where so
     many cost at most epsilon, the losses of twice as many do not go around the ring.
     """
-    times, most = 1, max((count for _, count in parts), default=0)
     aim = max(epsilon, 1e-6)
-    while parts:
-        some = [(leaf, min(count, times)) for leaf, count in parts]
+    most = max(count for _, count in parts)
+    for doubled in range(most.bit_length() + 1):
+        some = [(leaf, min(count, 2**doubled)) for leaf, count in parts]
         if estimated_epsilon(some, delta, aim) > _CLEARLY * aim:
             return True
-        if times >= most:
-            break
-        times *= 2
     return False
 
 
 def _largest_loss(leaf: DpEvent) -> float:
-    """What one release can give away, but for a chance below 1e-20; a part known by its zCDP has no grid."""
-    if isinstance(leaf, ZCDpEvent):
-        return 0.0 if math.isfinite(leaf.rho + leaf.xi) else math.inf
+    """What one release can give away, but for a chance below 1e-20."""
     inner = leaf.event if isinstance(leaf, PoissonSampledDpEvent) else leaf
     if not isinstance(inner, GaussianDpEvent | LaplaceDpEvent) or inner.noise_multiplier == 0.0:
         return math.inf
