@@ -5,12 +5,15 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.sparse import csr_array
 
 import tacit
 from tacit import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, PrivateScaler, Ridge
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
 from tacit.modelfiles import Column, TableModel
+
+quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small|is not below 1/n):UserWarning")
 
 WORDS = np.array(["low", "high"])
 

@@ -16,11 +16,9 @@ from dp_accounting import (
 from tacit.modelfiles import claims
 from tacit.privacy import Guarantee, accounting, events
 
-from .support import loaded, made, text_of
+from .support import loaded, made, quiet, text_of
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*(budget is too small|is not below 1/n|random_state is set):UserWarning"
-)
+pytestmark = quiet
 SAMPLED = PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))
 EVENTS = {
     "gaussian": events.repeated(GaussianDpEvent(9.0), 30),

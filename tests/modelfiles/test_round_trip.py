@@ -12,11 +12,9 @@ from tacit import LogisticRegression, Ridge
 from tacit.modelfiles import classes
 from tacit.modelfiles.table import TableModel
 
-from .support import LABELS, MAKERS, VALUES, X, made, rows, text_of
+from .support import LABELS, MAKERS, VALUES, X, made, quiet, rows, text_of
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*(budget is too small|is not below 1/n|random_state is set):UserWarning"
-)
+pytestmark = quiet
 every = pytest.mark.parametrize("name", MAKERS)
 
 
