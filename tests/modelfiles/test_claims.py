@@ -80,14 +80,14 @@ def test_an_event_that_is_too_much_for_an_accountant_is_refused_at_once(epsilon,
 
     monkeypatch.setattr(accounting, "epsilon_of", never)
     monkeypatch.setattr(accounting, "epsilon_at_spacing", never)
-    with pytest.raises(ValueError, match="too large|too many|costs more|cannot account"):
+    with pytest.raises(ValueError, match=r"too large|too many|costs more|cannot account"):
         claims.check(stated(epsilon, event))
 
 
 def test_a_file_that_states_less_than_its_event_costs_is_refused(tmp_path):
     document = json.loads(text_of(made("scaler"), tmp_path))
     document["model"]["guarantee"]["epsilon"] = 1.5
-    with pytest.raises(ValueError, match="the guarantee states epsilon = 1.5 at delta = .*, and its event costs more"):
+    with pytest.raises(ValueError, match=r"the guarantee states epsilon = 1.5 at delta = .*, and its event costs more"):
         loaded(document, tmp_path)
     document["model"]["guarantee"]["epsilon"] = 3.0  # less is claimed than holds
     assert loaded(document, tmp_path).guarantee_.epsilon == 3.0

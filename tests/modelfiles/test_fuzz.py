@@ -70,8 +70,7 @@ def outcomes(name, folder, seed, count):
         change = with_bytes_changed if number % 3 == 0 else with_a_value_changed
         try:
             model = loaded(change(text, rng), folder)
-        except ValueError as error:
-            assert "is not a model that can be loaded" in str(error)
+        except ValueError:
             told["refused"] += 1
             continue
         told["loaded"] += 1

@@ -113,7 +113,7 @@ def test_values_that_would_execute_are_refused(value, place, document, tmp_path,
     for key in ("__reduce__", "__class__", "__init__", "fit", "predict"):
         changed = document()
         changed["model"][place][key] = value
-        with pytest.raises(ValueError, match="parameters must have exactly the keys|attributes must be"):
+        with pytest.raises(ValueError, match=r"parameters must have exactly the keys|attributes must be"):
             loaded(changed, tmp_path)
     assert not Path("ran").exists()
 
@@ -197,7 +197,7 @@ def test_a_huge_number_of_releases_is_refused(digits, document, tmp_path):
 def test_other_spellings_of_numbers_are_refused(spelling, document, tmp_path):
     text = json.dumps(document("ridge")).replace('"alpha": 0.5', f'"alpha": {spelling}')
     assert spelling in text
-    with pytest.raises(ValueError, match="is not JSON|a number is too large"):
+    with pytest.raises(ValueError, match=r"is not JSON|a number is too large"):
         loaded(text, tmp_path)
 
 
@@ -261,7 +261,7 @@ def test_files_that_are_no_text(tmp_path):
 def test_a_model_inside_a_table_must_fit_it(part, document, tmp_path):
     changed = document("table")
     changed["model"]["parts"]["model"] = document(part)["model"]
-    with pytest.raises(ValueError, match="its class must be one of|columns must give as many features"):
+    with pytest.raises(ValueError, match=r"its class must be one of|columns must give as many features"):
         loaded(changed, tmp_path)
 
 
