@@ -228,8 +228,22 @@ def test_deep_nesting_is_refused(depth, document, tmp_path):
 def test_a_long_file_is_refused_before_it_is_read(tmp_path):
     size = len(text_of(made("ridge"), tmp_path))
     assert tacit.load(tmp_path / "model.json", max_bytes=size)
-    with pytest.raises(ValueError, match=f"it is longer than {size - 1:,} bytes; max_bytes allows more"):
+    with pytest.raises(ValueError, match=f"it is longer than {size - 1:,} bytes"):
         tacit.load(tmp_path / "model.json", max_bytes=size - 1)
+
+
+def test_a_device_is_no_model():
+    with pytest.raises(ValueError, match="or a device"):
+        tacit.load("/dev/zero")
+
+
+def test_a_plan_of_very_many_releases_is_refused(document, tmp_path):
+    changed = document("ridge")
+    plan = changed["model"]["attributes"]["plan_"]["plan"]
+    plan["releases"] = [{**plan["releases"][0], "name": str(i)} for i in range(6_000)]
+    plan["multipliers"] = [1.0] * 6_000
+    with pytest.raises(ValueError, match="plan_ has more than 5,000 kinds of releases"):
+        loaded(changed, tmp_path)
 
 
 def test_messages_are_one_short_line_without_escapes(document, tmp_path):

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import secrets
+import stat
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -45,12 +46,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
     TypeError
-        If it is of another class, or a parameter cannot be written.
+        If the model is of another class, or a parameter cannot be written.
     ValueError
-        If `load` would not take it: an attribute was changed after the fit, for instance.
+        If the model is not fitted (scikit-learn's `NotFittedError`), or `load` would not take it: an attribute was
+        changed after the fit, for instance.
 
     Examples
     --------
@@ -101,10 +101,12 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
         If it cannot be opened.
     """
     with open(path, "rb") as file:
-        raw = file.read(max_bytes + 1)
+        facts = os.fstat(file.fileno())
+        regular = stat.S_ISREG(facts.st_mode) and facts.st_size <= max_bytes
+        raw = file.read() if regular else b""
     try:
-        if len(raw) > max_bytes:
-            raise ValueError(f"it is longer than {max_bytes:,} bytes; max_bytes allows more")
+        if not regular:
+            raise ValueError(f"it is longer than {max_bytes:,} bytes (max_bytes allows more), or a device")
         if raw[:1] not in (b"{", b" ", b"\n", b"\r", b"\t"):
             raise ValueError(
                 "it is not JSON; pickles and joblib files are never read here, as they execute what is in them"

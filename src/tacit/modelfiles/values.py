@@ -28,6 +28,7 @@ NUMBER_TYPES = frozenset(
 
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _LONGEST_SIDE = 2**48
+_MOST_RELEASES = 5_000  # that a plan may tell apart
 _MOST_CHARACTERS = 10_000_000  # that an array of texts of one width may hold
 
 
@@ -200,6 +201,8 @@ def _read_plan(content: Json, where: str) -> CalibratedPlan:
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
         raise ValueError(f"{where} must list its releases, and as many multipliers")
+    if len(releases) > _MOST_RELEASES:
+        raise ValueError(f"{where} has more than {_MOST_RELEASES:,} kinds of releases")
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = {"name", "kind", "share", "count", "sampling", "multiplier"}
