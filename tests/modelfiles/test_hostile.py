@@ -28,9 +28,10 @@ def document(tmp_path):
 
 
 @pytest.fixture
-def nothing_runs(monkeypatch):
-    """Any way to run code from a file would be seen; fitting, which compiles, is done before."""
-    made("logistic")
+def nothing_runs(monkeypatch, tmp_path_factory):
+    """Any way to run code from a file would be seen; importing and compiling is done before."""
+    folder = tmp_path_factory.mktemp("before")
+    loaded(text_of(made("logistic"), folder), folder)
 
     def ran(*_, **__):
         raise AssertionError("something was executed")

@@ -7,17 +7,19 @@ then on they stay, and every later version must read them.
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tacit
 
-from .support import MAKERS, X, made, quiet, rows
+from .support import MAKERS, made, quiet, rows
 
 FOLDER = Path(__file__).parent / "saved"
 KEPT = ("logistic", "logistic of objects", "selected", "linear", "pca", "scaler", "federated logistic", "table")
+ROWS = np.arange(20.0).reshape(5, 4)
 PREDICTED = {
-    "logistic": lambda model: model.decision_function(X[:5]),
-    "pca": lambda model: model.transform(rows("pca")[:5])[:, 0],
+    "logistic": lambda model: model.decision_function(ROWS),
+    "pca": lambda model: model.transform(pd.DataFrame(ROWS, columns=["a", "b", "c", "d"]))[:, 0],
 }
 EXPECTED = FOLDER / "expected.csv"
 
