@@ -19,11 +19,11 @@ from tacit.privacy import Guarantee, accounting, events
 from .support import loaded, made, quiet, text_of
 
 pytestmark = quiet
-SAMPLED = PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))
+SAMPLED = PoissonSampledDpEvent(0.1, GaussianDpEvent(4.0))
 EVENTS = {
     "gaussian": events.repeated(GaussianDpEvent(9.0), 30),
-    "sampled": events.composed([events.repeated(SAMPLED, 20), GaussianDpEvent(5.0)]),
-    "laplace": events.repeated(LaplaceDpEvent(20.0), 10),
+    "sampled": events.composed([events.repeated(SAMPLED, 20), GaussianDpEvent(20.0)]),
+    "laplace": events.repeated(LaplaceDpEvent(40.0), 10),
     "selections": events.composed([events.repeated(events.exponential(0.2), 9), GaussianDpEvent(5.0)]),
     "sampled selections": events.composed([SAMPLED, events.exponential(0.2)]),
 }

@@ -85,7 +85,7 @@ def outcomes(name, folder, seed, count):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_changed_file_is_loaded_or_refused(name, tmp_path):
-    told = outcomes(name, tmp_path, 1, 80)
+    told = outcomes(name, tmp_path, 1, 60)
     assert min(told.values()) > 0
 
 
