@@ -20,7 +20,8 @@ Y = np.arange(float(ROWS))
 
 
 def ask(node, number, step, **arrays):
-    request = Request(node.study.digest, node.name, number, step, arrays)
+    held = node._journal._store.state(node.study.digest).held
+    request = Request(node.study.digest, node.name, number, step, arrays, held if number else messages.HOLDS_NOTHING)
     return messages.read(node.answer(messages.write(request)))
 
 
@@ -130,7 +131,7 @@ def test_noise_is_fresh_unless_seeded():
 
 def test_rounds_and_parties_have_noise_of_their_own():
     nodes = [Node(a_study(random_state=1), party) for party in some_parties()]
-    words = {node._source(number).word() for node in nodes for number in range(5)}
+    words = {node._source(bytes([number] * 32), {}, {}).word() for node in nodes for number in range(5)}
     assert len(words) == 15
 
 
@@ -162,7 +163,7 @@ def test_a_party_can_say_what_it_gave_away():
     assert compose(own, delta=study.delta).epsilon < study.epsilon  # others' second value was never asked for
     assert "party a of federated toy solver, 3 Gaussian releases" in str(own[0])
     assert outcome.guarantee.epsilon == study.epsilon
-    limit = Node(a_study(epsilon=np.inf), some_parties()[0])
+    limit = Node(a_study(epsilon=np.inf), some_parties()[0], warn=False)
     ask(limit, 0, "hello")
     ask(limit, 1, "sums")
     assert limit.spent().epsilon == np.inf

@@ -26,7 +26,7 @@ Cross = Literal["auto", "sketched", "zero"]
 Geometry = Literal["product", "serial", "best"]
 SketchKind = Literal["sparse-sign", "gaussian"]
 
-WIRE_VERSION = 1  # of messages and of the meaning of a study; parties of different versions do not talk
+WIRE_VERSION = 2  # of messages and of the meaning of a study; parties of different versions do not talk
 
 
 @dataclass(frozen=True)
@@ -192,6 +192,19 @@ class Study:
     def label_holder(self) -> str:
         """The party that speaks for the labels: the last one that holds them."""
         return [member.name for member in self.members if member.labels][-1]
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a party is to know before it takes part: why its rows would not be protected, if they would not."""
+        told = []
+        if not self.budget.is_private:
+            told.append(
+                "epsilon is inf in this study: no noise is added, and nobody's data is protected. Take part with data"
+                " about nobody only"
+            )
+        if self.random_state is not None:
+            told.append("random_state is set in this study: whoever knows it can subtract the noise")
+        return tuple(told)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON can carry, in a fixed form."""
