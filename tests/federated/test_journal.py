@@ -1,5 +1,6 @@
 """A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
 
+import os
 import stat
 from contextlib import contextmanager
 
@@ -236,6 +237,38 @@ def test_a_coordinator_that_holds_other_replies_is_refused(where):
 def test_a_journal_is_for_its_owner_alone(path):
     begun(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077, 0o777])
+def test_a_new_journal_is_private_whatever_the_umask(path, mask):
+    path.parent.mkdir()
+    before = os.umask(mask)
+    try:
+        CoordinatorJournal(path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("rights", [0o666, 0o640, 0o604, 0o620])
+def test_a_journal_that_is_open_to_others_is_taken_from_them(path, rights):
+    """And its owner hears of it: they may know the key of the noise."""
+    begun(path).close()
+    path.chmod(rights)
+    with pytest.warns(UserWarning, match="open to other users of this machine until now. It is a party's journal"):
+        again = PartyJournal(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert accept(again, 0, b"request").reply == b"reply 0"
+
+
+def test_a_journal_of_another_user_is_refused(path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    begun(path).close()
+    monkeypatch.setattr("tacit.federated.files.os.fchmod", refused)
+    with pytest.raises(ValueError, match="is another user's"):
+        PartyJournal(path)
 
 
 def test_other_files_are_refused(path):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit.federated import Coordinator, Member, Node, Party, messages
+from tacit.federated import Coordinator, Member, Node, Party, RefusedError, messages
 from tacit.federated.messages import Refusal, Request
 from tacit.federated.protocols import part_of
 from tacit.federated.protocols.base import Answer
@@ -167,6 +167,25 @@ def test_a_party_can_say_what_it_gave_away():
     ask(limit, 0, "hello")
     ask(limit, 1, "sums")
     assert limit.spent().epsilon == np.inf
+
+
+@pytest.mark.filterwarnings("default:random_state is set:UserWarning")
+def test_a_party_is_warned_of_a_study_that_protects_nobody():
+    with pytest.warns(UserWarning, match="epsilon is inf in this study: no noise is added, and nobody's data"):
+        Node(a_study(epsilon=np.inf), some_parties()[0])
+    with pytest.warns(UserWarning, match="random_state is set in this study"):
+        Node(a_study(random_state=1), some_parties()[0])
+    assert a_study().cautions == ()
+
+
+def test_a_refusal_fits_into_a_message(monkeypatch):
+    def refuse(*_):
+        raise RefusedError("ä" * 999)
+
+    monkeypatch.setattr(Sums, "answer", refuse)
+    node = Node(a_study(), some_parties()[0])
+    ask(node, 0, "hello")
+    assert ask(node, 1, "sums").reason == "ä" * 127
 
 
 def test_an_answer_holds_what_its_round_released(monkeypatch):

@@ -153,7 +153,7 @@ class Coordinator:
         absent = [name for name in requests if name not in replies]
         if absent:
             raise RefusedError(f"no answer from: {', '.join(absent)}")
-        read = {name: messages.read(replies[name]) for name in requests}
+        read = {name: _read_reply(name, replies[name]) for name in requests}
         refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
         if refused:
             raise RefusedError("refused by " + "; ".join(refused))
@@ -210,3 +210,10 @@ class Coordinator:
             self.study.n_rows,
             self.study.random_state is not None,
         )
+
+
+def _read_reply(name: str, reply: bytes) -> messages.Message:
+    try:
+        return messages.read(reply)
+    except RefusedError as error:
+        raise RefusedError(f"the reply of {name!r} cannot be read: {error}") from None

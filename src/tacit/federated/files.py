@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import stat
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -62,7 +64,7 @@ class _File:
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._make_private(path)
         self._file = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
         try:
             self._file.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
@@ -74,6 +76,23 @@ class _File:
         except (sqlite3.DatabaseError, ValueError) as error:
             self._file.close()
             raise ValueError(f"{path} is not the journal that is needed: {error}") from error
+
+    def _make_private(self, path: Path) -> None:
+        """Make the file, or take it from others; SQLite gives its own files beside it the same rights."""
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            rights = stat.S_IMODE(os.fstat(handle).st_mode)
+            os.fchmod(handle, 0o600)
+        except PermissionError:
+            raise ValueError(f"{path} is another user's; {self._owner}'s journal must be its owner's alone") from None
+        finally:
+            os.close(handle)
+        if rights & 0o077:
+            warnings.warn(
+                f"{path} was open to other users of this machine until now. It is {self._owner}'s journal, and they may"
+                " have read or changed it",
+                stacklevel=5,
+            )
 
     def _open(self) -> None:
         (application,), (version,) = (
