@@ -220,7 +220,7 @@ def _fingerprint(holding: Holding, tag: bytes) -> bytes:
     X, targets = holding.X, holding.targets
     parts = [X.indptr, X.indices, X.data] if is_sparse(X) else [X]
     parts += [np.frombuffer(tag, dtype=np.uint8), *([] if targets is None else [targets])]
-    hashed = hashlib.sha256(repr((is_sparse(X), X.shape, targets is None)).encode())
+    hashed = hashlib.blake2b(repr((is_sparse(X), X.shape, targets is None)).encode(), digest_size=32)
     for part in parts:
         hashed.update(f"{part.dtype.str}:{part.size}:".encode())
         hashed.update(np.ascontiguousarray(part).data)
