@@ -82,6 +82,7 @@ def test_strangers_cannot_fill_the_memory(trial, chunks):
         assert wire.recv(100).startswith(b"HTTP/1.1 413")
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the engine imports
 def test_a_party_is_known_by_the_headers_that_its_engine_sends(tmp_path):
     """So that the length of its messages is not limited as that of strangers' is."""
     import httpx
