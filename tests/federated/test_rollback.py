@@ -26,16 +26,17 @@ def party():
 
 def ask(node, number, step, **arrays):
     """The reply to a coordinator that holds what the node's journal holds."""
-    held = node._journal._store.state(STUDY.digest).held if number else messages.HOLDS_NOTHING
-    request = messages.write(Request(STUDY.digest, node.name, number, step, arrays, held))
+    study = node.study.digest
+    held = node._journal._store.state(study).held if number else messages.HOLDS_NOTHING
+    request = messages.write(Request(study, node.name, number, step, arrays, held))
     reply = messages.read(node.answer(request))
     assert isinstance(reply, Reply), reply
     return reply.arrays
 
 
-def begun(party, path, study=STUDY):
+def begun(party, path):
     """A party's journal after the greeting and the first round."""
-    node = Node(study, party, path)
+    node = Node(STUDY, party, path)
     ask(node, 0, HELLO)
     ask(node, 1, "sums")
     node.close()
@@ -61,6 +62,19 @@ def test_a_copied_journal_answers_another_question_with_other_noise(party, tmp_p
     assert min(map(abs, noises)) > 0.001 * scale
 
 
+def test_two_ranges_of_the_target_do_not_give_away_a_sum_of_labels(party, tmp_path):
+    """The attack on a real protocol: the mean of clipped labels, asked for twice from copies of one journal."""
+    study = a_study(name="real", y_bounds=(-4.0, 4.0), epsilon=8.0, random_state=1)
+    origin = begun_at_greeting(party, tmp_path / "origin", study)
+    noises = []
+    for number, reach in enumerate((4.0, 0.5)):
+        shutil.copy(origin, tmp_path / str(number))
+        node = Node(study, party, tmp_path / str(number))
+        mean = float(ask(node, 1, "marginals", **{"y bounds": np.array([-reach, reach])})["label mean"][0])
+        noises.append(ROWS * mean / reach - np.clip(party.y / reach, -1.0, 1.0).sum())
+    assert abs(noises[0] - noises[1]) > 1e-3
+
+
 @pytest.mark.parametrize("change", ["label", "entry", "id"])
 def test_a_journal_rolled_back_answers_of_other_data_with_other_noise(change, tmp_path):
     """One label, one entry or the ids changed, the same request: the first round is answered with other noise."""
@@ -83,8 +97,8 @@ def test_a_journal_rolled_back_answers_of_other_data_with_other_noise(change, tm
     assert np.all(np.abs(noises[0] - noises[1]) > 1e-3)
 
 
-def begun_at_greeting(party, path):
-    node = Node(STUDY, party, path)
+def begun_at_greeting(party, path, study=STUDY):
+    node = Node(study, party, path)
     ask(node, 0, HELLO)
     node.close()
     return path
