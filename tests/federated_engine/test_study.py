@@ -75,7 +75,7 @@ def test_strangers_cannot_fill_the_memory(trial, chunks):
     """The engine would read all of it before it looks for a signature."""
     host, port = trial.config.read_text().split('address = "')[1].split('"')[0].split(":")
     trusted = ssl.create_default_context(cafile=str(trial.folder / "keys" / "authority.crt"))
-    head = f"POST /v1/fleet/push-object HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/x-protobuf\r\n"
+    head = f"POST /v1/fleet/push-object HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/protobuf\r\n"
     head += "Transfer-Encoding: chunked\r\n\r\n11000\r\n" if chunks else f"Content-Length: {200 << 20}\r\n\r\n"
     with socket.create_connection((host, int(port))) as plain, trusted.wrap_socket(plain, server_hostname=host) as wire:
         wire.sendall(head.encode() + bytes(0x11000 if chunks else 0))  # and never the rest
