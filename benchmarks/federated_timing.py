@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tacit.federated.coordinator import Coordinator
-from tacit.federated.party import Node, Party
+from tacit.federated.node import Node
+from tacit.federated.party import Party
 from tacit.federated.protocols.feature_sharing import FeatureSharing
 from tacit.federated.study import Member, Study
 from tacit.federated.transports.in_process import InProcess

@@ -161,8 +161,63 @@ def test_the_guard_lets_in_parties_and_whoever_knows_the_secret(path, secret, pa
     async def send(message):
         sent.append(message)
 
+    async def receive():
+        return {"type": "http.request"}
+
     scope = {"type": "http", "path": path, "headers": [(b"x-tacit-engine", secret)] if secret else []}
     with pytest.raises(StopIteration):
-        Guard(app, "right")(scope, None, send).send(None)
+        Guard(app, "right", lambda _: False)(scope, receive, send).send(None)
     assert bool(reached) == passes
     assert passes or sent[0]["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told", "is_party", "taken"),
+    [
+        ([1 << 16], None, False, True),
+        ([1 << 15, 1 << 15], None, False, True),
+        ([1 << 16, 1], None, False, False),
+        ([(1 << 16) + 1], None, False, False),
+        ([(1 << 16) + 1], None, True, True),
+        ([], (1 << 16) + 1, False, False),
+        ([], (1 << 28) + 1, True, False),
+        ([1], "many", True, False),
+    ],
+)
+def test_the_guard_reads_no_more_than_it_takes(sizes, told, is_party, taken):
+    """Who shows no party's key may send 64 KB; of what is longer, nothing reaches the engine."""
+    reached, sent, asked = [], [], []
+
+    async def app(_, receive, __):
+        reached.append((await receive())["body"])
+
+    async def receive():
+        asked.append(sizes[len(asked)])
+        return {"type": "http.request", "body": bytes(asked[-1]), "more_body": len(asked) < len(sizes)}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [] if told is None else [(b"content-length", str(told).encode())]
+    scope = {"type": "http", "path": "/v1/fleet/push-object", "headers": headers}
+    with pytest.raises(StopIteration):
+        Guard(app, "right", lambda _: is_party)(scope, receive, send).send(None)
+    assert [len(body) for body in reached] == ([sum(sizes)] if taken else [])
+    assert taken or (sent[0]["status"] == 413 and sum(asked) <= (1 << 16) + 1)
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [("epsilon = inf", "epsilon is inf in this study: no noise"), ("random_state = 3", "random_state is set in this")],
+)
+def test_a_party_is_warned_of_a_study_that_protects_nobody_before_it_enrols(more, message, study, capsys, monkeypatch):
+    monkeypatch.setattr(federate, "require_engine", lambda: None)
+    monkeypatch.setattr(federate, "Node", None)  # nothing is enrolled
+    study.write_text(STUDY.format(loss="squared", more=more))
+    tacit(capsys, "federate", "keys", "--config", "study.toml", "--name", "a")
+    told = ["federate", "party", "--config", "study.toml", "--name", "a", "--data", "none.csv", "--label", "y"]
+    code, _, err = tacit(capsys, *told)
+    assert code == 2
+    assert f"tacit: warning: {message}" in err
+    assert err.index(message) < err.index("none.csv")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Member, Node, Party, Study, coordinator, files, party
+from tacit.federated import Coordinator, Member, Node, Party, Study, coordinator, files, node
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Protocol, Question, RefusedError, Solution
 from tacit.federated.transports.in_process import InProcess
@@ -108,5 +108,5 @@ def chosen(study):
 @pytest.fixture
 def toy(monkeypatch):
     """Lets studies run the protocol above."""
-    for module in (party, coordinator):
+    for module in (node, coordinator):
         monkeypatch.setattr(module, "protocol_for", chosen)

@@ -57,7 +57,7 @@ def test_a_study_that_is_done_is_not_asked_again(tmp_path):
     [
         (lambda replies: {name: replies[name] for name in "ab"}, "no answer from: c"),
         (lambda replies: replies | {"b": replies["a"]}, "reply of 'b' is not to the request"),
-        (lambda replies: replies | {"b": replies["b"][:-3]}, "cut short"),
+        (lambda replies: replies | {"b": replies["b"][:-3]}, "reply of 'b' cannot be read: the message is cut short"),
         (lambda replies: replies | {"b": with_array(replies["b"], "more")}, "'b' holds what is not in the plan"),
         (lambda replies: replies | {"b": with_version(replies["b"])}, "party 'b' runs another version"),
     ],
@@ -66,6 +66,21 @@ def test_a_study_that_is_done_is_not_asked_again(tmp_path):
 def test_what_is_not_an_answer_is_refused(change, match):
     with pytest.raises(RefusedError, match=match):
         Coordinator(STUDY).run(Altered(nodes_of(), 1, change))
+
+
+def test_a_refusal_cannot_rewrite_the_terminal():
+    """Escapes, line breaks and marks of direction; what a party sends is shown on one line of limited length."""
+    bad = "\x1b[2J\x1b]0;title\x07fine\r\nroot:\u202ecod\u2066\x9b31m" + "x" * 100
+
+    def refusing(replies):
+        message = messages.read(replies["b"])
+        refusal = messages.Refusal(message.study, "b", message.round, message.request, bad)
+        return replies | {"b": messages.write(refusal)}
+
+    with pytest.raises(RefusedError) as error:
+        Coordinator(STUDY).run(Altered(nodes_of(), 1, refusing))
+    assert str(error.value).startswith("refused by b: ?[2J?]0;title?fine??root:?cod??31mxxx")
+    assert str(error.value).isprintable()
 
 
 def with_array(reply, name):

@@ -120,8 +120,9 @@ def test_a_death_inside_a_transaction_leaves_nothing(tmp_path):
     _, wire, _ = run(TOY, parties)
     Node(TOY, parties[0], tmp_path / "a").answer(wire.requests[0]["a"])
     journal = PartyJournal(tmp_path / "a")
-    journal.accept(TOY.digest, 1, b"request")
+    held = journal._store.state(TOY.digest).held
+    journal.accept(TOY.digest, 1, b"request", held)
     journal._store._file.execute("BEGIN IMMEDIATE")
     journal._store._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
     journal._store._file.close()
-    assert PartyJournal(tmp_path / "a").accept(TOY.digest, 1, b"request").reply is None
+    assert PartyJournal(tmp_path / "a").accept(TOY.digest, 1, b"request", held).reply is None

@@ -1,17 +1,20 @@
 """A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
 
+import os
 import stat
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
-from tacit.federated import RefusedError
-from tacit.federated.journal import CoordinatorJournal, Entry, PartyJournal
+from tacit.federated import RefusedError, messages
+from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
+from tacit.federated.stores import Entry, Greeting
 from tests.federated.conftest import a_study
 
 STUDY = a_study()
 S = STUDY.digest
+GREETING = Greeting(b"request", b"greeting")
 SPENT = [Entry(S, 1, "sums", "gaussian", 2, 3.5)]
 
 
@@ -35,46 +38,51 @@ def opened_again(journal, where, kind=PartyJournal):
     return again
 
 
+def accept(journal, number, request):
+    """Of a coordinator that holds what the journal stored."""
+    return journal.accept(S, number, request, journal._store.state(S).held)
+
+
 def begun(path, rounds=1):
     journal = PartyJournal(path)
-    journal.enrol(STUDY, "a", None, b"data")
+    journal.enrol(STUDY, "a", None, b"data", GREETING)
     for number in range(rounds):
-        journal.accept(S, number, b"request")
+        accept(journal, number, b"request")
         journal.finish(S, number, b"reply %d" % number, {}, [])
     return journal
 
 
 def test_a_round_belongs_to_the_first_request(where):
     journal = begun(where)
-    assert journal.accept(S, 1, b"one").reply is None
+    assert accept(journal, 1, b"one").reply is None
     for again in (journal, opened_again(journal, where)):
         with pytest.raises(RefusedError, match="bound to another request"):
-            again.accept(S, 1, b"two")
-        assert again.accept(S, 1, b"one").reply is None
+            accept(again, 1, b"two")
+        assert accept(again, 1, b"one").reply is None
     journal.finish(S, 1, b"reply", {}, [])
-    assert opened_again(journal, where).accept(S, 1, b"one").reply == b"reply"
+    assert accept(opened_again(journal, where), 1, b"one").reply == b"reply"
     with pytest.raises(RefusedError, match="bound to another request"):
-        journal.accept(S, 1, b"two")
+        accept(journal, 1, b"two")
 
 
 @pytest.mark.parametrize("number", [2, 3, 2**32 - 1])
 def test_no_round_is_skipped(where, number):
     journal = begun(where)
-    journal.accept(S, 1, b"accepted, but not finished")
-    with pytest.raises(RefusedError, match="out of turn"):
-        journal.accept(S, number, b"request")
+    accept(journal, 1, b"accepted, but not finished")
+    with pytest.raises(RefusedError, match="the journal has 1"):
+        accept(journal, number, b"request")
 
 
 def test_a_reply_comes_with_its_memory_and_its_cost(where):
     journal = begun(where)
-    journal.accept(S, 1, b"request")
+    accept(journal, 1, b"request")
     journal.finish(S, 1, b"reply", {"a": np.arange(3), "b": np.ones(2)}, SPENT)
     journal = opened_again(journal, where)
-    state = journal.accept(S, 2, b"request")
+    state = accept(journal, 2, b"request")
     np.testing.assert_array_equal(state.memory["a"], np.arange(3))
     assert state.made == {"sums": 2}
     journal.finish(S, 2, b"reply", {"b": np.zeros(1)}, [Entry(S, 2, "sums", "gaussian", 1, 3.5)])
-    state = journal.accept(S, 3, b"request")
+    state = accept(journal, 3, b"request")
     assert state.made == {"sums": 3}
     assert {name: len(values) for name, values in state.memory.items()} == {"a": 3, "b": 1}
     assert journal.ledger() == journal.ledger(S) == [*SPENT, Entry(S, 2, "sums", "gaussian", 1, 3.5)]
@@ -83,40 +91,40 @@ def test_a_reply_comes_with_its_memory_and_its_cost(where):
 
 def test_the_first_reply_is_the_one_that_is_sent(path):
     first, second = begun(path), PartyJournal(path)
-    first.accept(S, 1, b"request")
-    second.accept(S, 1, b"request")
+    accept(first, 1, b"request")
+    accept(second, 1, b"request")
     assert first.finish(S, 1, b"one", {}, SPENT) == b"one"
     assert second.finish(S, 1, b"two", {"x": np.ones(1)}, SPENT) == b"one"
     assert first.ledger() == SPENT
-    assert first.accept(S, 2, b"request").memory == {}
+    assert accept(first, 2, b"request").memory == {}
 
 
 def test_two_processes_take_turns_and_see_what_the_other_stored(path):
     journals = begun(path), PartyJournal(path)
     for number in range(1, 7):
         journal = journals[number % 2]
-        state = journal.accept(S, number, b"request")
+        state = accept(journal, number, b"request")
         assert state.made == ({"sums": 2 * (number - 1)} if number > 1 else {})
         assert [int(x) for x in state.memory.get("rounds", [])] == list(range(1, number))
         spent = [Entry(S, number, "sums", "gaussian", 2, 3.5)]
         journal.finish(S, number, b"reply", {"rounds": np.arange(1, number + 1), "same": np.ones(1)}, spent)
     assert journals[0].ledger() == journals[1].ledger()
     for journal in journals:
-        with pytest.raises(RefusedError, match="the next one is 7"):
-            journal.accept(S, 8, b"request")
+        with pytest.raises(RefusedError, match="the journal has 7"):
+            accept(journal, 8, b"request")
 
 
 def test_what_a_round_is_given_and_gives_back_unchanged_stays(where):
     journal = begun(where)
-    journal.accept(S, 1, b"request")
+    accept(journal, 1, b"request")
     given = np.ones(2)
     journal.finish(S, 1, b"reply", {"kept": given}, [])
     given[:] = 5.0  # the journal keeps what was stored
-    state = journal.accept(S, 2, b"request")
+    state = accept(journal, 2, b"request")
     assert not state.memory["kept"].flags.writeable
     journal.finish(S, 2, b"reply", dict(state.memory), [])
     for again in (journal, opened_again(journal, where)):
-        np.testing.assert_array_equal(again.accept(S, 3, b"request").memory["kept"], np.ones(2))
+        np.testing.assert_array_equal(accept(again, 3, b"request").memory["kept"], np.ones(2))
 
 
 def check_interrupted(journal, monkeypatch, stored):
@@ -124,9 +132,9 @@ def check_interrupted(journal, monkeypatch, stored):
     with pytest.raises(KeyboardInterrupt):
         journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
     monkeypatch.undo()
-    assert journal.accept(S, 1, b"request").reply == (b"reply" if stored else None)
+    assert accept(journal, 1, b"request").reply == (b"reply" if stored else None)
     assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
-    assert journal.accept(S, 2, b"next").made == {"sums": 2}
+    assert accept(journal, 2, b"next").made == {"sums": 2}
     assert journal.ledger() == SPENT
 
 
@@ -134,7 +142,7 @@ def check_interrupted(journal, monkeypatch, stored):
 def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeypatch, stored):
     """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
     journal = begun(path)
-    journal.accept(S, 1, b"request")
+    accept(journal, 1, b"request")
     transaction = journal._store.transaction
 
     @contextmanager
@@ -152,7 +160,7 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
     journal = begun(None)
-    journal.accept(S, 1, b"request")
+    accept(journal, 1, b"request")
     finish = journal._store.finish
 
     def interrupted(*arguments):
@@ -166,38 +174,101 @@ def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
 
 def test_a_round_that_cannot_be_stored_leaves_nothing(where):
     journal = begun(where)
-    journal.accept(S, 1, b"request")
+    accept(journal, 1, b"request")
     with pytest.raises(TypeError):
         journal.finish(S, 1, b"reply", {"good": np.ones(1), "not good": np.array([None])}, SPENT)
-    state = opened_again(journal, where).accept(S, 1, b"request")
+    state = accept(opened_again(journal, where), 1, b"request")
     assert (state.reply, state.memory, state.made) == (None, {}, {})
 
 
 def test_a_key_is_drawn_once(path):
-    key = PartyJournal(path).enrol(STUDY, "a", None, b"data")
+    key = PartyJournal(path).enrol(STUDY, "a", None, b"data", GREETING)
     assert len(key) == 32
-    assert PartyJournal(path).enrol(STUDY, "a", None, b"data") == key
-    assert PartyJournal().enrol(STUDY, "a", None, b"data") != key
-    assert PartyJournal().enrol(STUDY, "a", b"given", b"data") == b"given"
-    assert PartyJournal(path).enrol(a_study(name="another"), "a", None, b"data") != key
+    assert PartyJournal(path).enrol(STUDY, "a", None, b"data", GREETING) == key
+    assert PartyJournal().enrol(STUDY, "a", None, b"data", GREETING) != key
+    assert PartyJournal().enrol(STUDY, "a", b"given", b"data", GREETING) == b"given"
+    assert PartyJournal(path).enrol(a_study(name="another"), "a", None, b"data", GREETING) != key
 
 
 def test_data_may_change_until_the_first_release(where):
-    journal = begun(where)
-    key = journal.enrol(STUDY, "a", None, b"mended")
-    assert key == journal.enrol(STUDY, "a", None, b"mended")
-    assert journal.accept(S, 0, b"another greeting").reply is None
+    """With a key of its own each time; a greeting that was given is replaced, and one that was not is due."""
+    journal = PartyJournal(where)
+    keys = [journal.enrol(STUDY, "a", None, data, GREETING) for data in (b"data", b"mended")]
+    assert journal._store.state(S).due == 0
+    accept(journal, 0, b"request")
     journal.finish(S, 0, b"reply", {}, [])
-    journal.accept(S, 1, b"request")
+    keys.append(journal.enrol(STUDY, "a", None, b"mended again", GREETING))
+    assert accept(journal, 0, b"request").reply == b"greeting"
+    accept(journal, 1, b"request")  # cut off: nothing was stored
+    keys.append(opened_again(journal, where).enrol(STUDY, "a", None, b"mended once more", GREETING))
+    assert len(set(keys)) == 4
+    assert journal.enrol(STUDY, "a", None, b"mended once more", GREETING) == keys[-1]
+    accept(journal, 1, b"another request")
+    journal.finish(S, 1, b"reply", {}, SPENT)
     with pytest.raises(ValueError, match="begun with other data"):
-        opened_again(journal, where).enrol(STUDY, "a", None, b"data")
+        opened_again(journal, where).enrol(STUDY, "a", None, b"data", GREETING)
     with pytest.raises(ValueError, match="party 'a'"):
-        opened_again(journal, where).enrol(STUDY, "b", None, b"mended")
+        opened_again(journal, where).enrol(STUDY, "b", None, b"mended once more", GREETING)
+
+
+def test_a_process_that_still_works_on_other_data_releases_nothing(path):
+    slow = begun(path)
+    accept(slow, 1, b"request")
+    PartyJournal(path).enrol(STUDY, "a", None, b"mended", GREETING)
+    with pytest.raises(RefusedError, match="began again while it answered"):
+        slow.finish(S, 1, b"of the old data", {}, SPENT)
+    assert slow.ledger() == []
+
+
+def test_a_coordinator_that_holds_other_replies_is_refused(where):
+    journal = begun(where, rounds=2)
+    held = journal._store.state(S).held
+    assert held == messages.held_after(messages.held_after(messages.HOLDS_NOTHING, b"reply 0"), b"reply 1")
+    for again in (journal, opened_again(journal, where)):
+        with pytest.raises(BehindError, match="has other answers to the first 2 rounds"):
+            again.accept(S, 2, b"request", messages.HOLDS_NOTHING)
+        with pytest.raises(BehindError, match="the coordinator has 3 answers; the journal has 2"):
+            again.accept(S, 3, b"request", held)
+    assert journal._store.state(S).bound is None
+    with pytest.raises(BegunAgainError):
+        begun(None).accept(S, 1, b"request", messages.HOLDS_NOTHING)
 
 
 def test_a_journal_is_for_its_owner_alone(path):
     begun(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o077, 0o777])
+def test_a_new_journal_is_private_whatever_the_umask(path, mask):
+    path.parent.mkdir()
+    before = os.umask(mask)
+    try:
+        CoordinatorJournal(path).close()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("rights", [0o666, 0o640, 0o604, 0o620])
+def test_a_journal_that_is_open_to_others_is_taken_from_them(path, rights):
+    """And its owner hears of it: they may know the key of the noise."""
+    begun(path).close()
+    path.chmod(rights)
+    with pytest.warns(UserWarning, match="open to other users of this machine until now. It is a party's journal"):
+        again = PartyJournal(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert accept(again, 0, b"request").reply == b"reply 0"
+
+
+def test_a_journal_of_another_user_is_refused(path, monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    begun(path).close()
+    monkeypatch.setattr("tacit.federated.files.os.fchmod", refused)
+    with pytest.raises(ValueError, match="is another user's"):
+        PartyJournal(path)
 
 
 def test_other_files_are_refused(path):
@@ -219,3 +290,18 @@ def test_exchanges(where):
     journal.tell(S, 0, {"b": b"3", "a": b"4"})
     assert opened_again(journal, where, CoordinatorJournal).told(S, 0) == {"b": b"3", "a": b"4"}
     assert journal.told(S, 1) == journal.told("another", 0) == {}
+
+
+def test_exchanges_are_forgotten_while_there_is_nothing_but_the_greeting(where):
+    journal = CoordinatorJournal(where)
+    for exchange in range(2):
+        journal.ask(S, exchange, {"a": b"1"})
+    journal.tell(S, 0, {"a": b"2"})
+    journal.ask("another", 0, {"a": b"3"})
+    journal.forget(S)
+    assert journal.asked(S, 0) == journal.asked(S, 1) == journal.told(S, 0) == {}
+    assert journal.asked("another", 0) == {"a": b"3"}
+    journal.ask(S, 1, {"a": b"1"})
+    journal.tell(S, 1, {"a": b"2"})
+    with pytest.raises(ValueError, match="not begun again"):
+        journal.forget(S)

@@ -18,7 +18,7 @@ from scipy.sparse import csc_array
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from tacit.datasets import make_featurewise_frank_wolfe
-from tacit.federated.protocols import marginals_plan, moments, part_of
+from tacit.federated.protocols import marginals_parts, marginals_plan, moments, part_of
 from tacit.federated.protocols.base import Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row
 from tacit.federated.protocols.marginals import Marginals
@@ -250,6 +250,16 @@ def rows_may_be_missing():
         yield
 
 
+@contextmanager
+def answers_may_be_wild():
+    """The coordinator takes what comes of wild questions, although an honest party could not have answered its own."""
+    with (
+        patch.object(marginals_parts, "taken", lambda _, answer, name, *__: answer[name]),
+        patch.object(marginals_parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
+    ):
+        yield
+
+
 def wild_questions(factor, low, width):
     """A coordinator that asks with numbers of its own."""
 
@@ -279,9 +289,9 @@ def test_no_row_moves_a_release_further_than_its_noise_covers(name, adjacency, d
         return  # who holds no labels would multiply a row that is not there with what the sketch says of it
     else:
         neighbour = X[:-1], y[:-1]
-    factor, low, width = data.draw(st.sampled_from([1.0, -3.0, 1e200])), data.draw(st.floats(-9, 9)), 10.0
+    factor, low, width = data.draw(st.sampled_from([1.0, -3.0, 1e90])), data.draw(st.floats(-9, 9)), 10.0
     tamper = data.draw(st.sampled_from([None, wild_questions(factor, low, width)]))
-    with rows_may_be_missing(), np.errstate(over="ignore"):
+    with rows_may_be_missing(), answers_may_be_wild(), np.errstate(over="ignore"):
         pairs = two_worlds(lambda world: run(study, *world, tamper=tamper), (X, y), neighbour)
     assert len(pairs) >= sum(r.count for r in Marginals(study).plan().releases)
     for step, moved in pairs:

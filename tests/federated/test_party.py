@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit.federated import Coordinator, Member, Node, Party, messages
+from tacit.federated import Coordinator, Member, Node, Party, RefusedError, messages
 from tacit.federated.messages import Refusal, Request
 from tacit.federated.protocols import part_of
 from tacit.federated.protocols.base import Answer
@@ -20,7 +20,8 @@ Y = np.arange(float(ROWS))
 
 
 def ask(node, number, step, **arrays):
-    request = Request(node.study.digest, node.name, number, step, arrays)
+    held = node._journal._store.state(node.study.digest).held
+    request = Request(node.study.digest, node.name, number, step, arrays, held if number else messages.HOLDS_NOTHING)
     return messages.read(node.answer(messages.write(request)))
 
 
@@ -130,7 +131,7 @@ def test_noise_is_fresh_unless_seeded():
 
 def test_rounds_and_parties_have_noise_of_their_own():
     nodes = [Node(a_study(random_state=1), party) for party in some_parties()]
-    words = {node._source(number).word() for node in nodes for number in range(5)}
+    words = {node._source(bytes([number] * 32), {}, {}).word() for node in nodes for number in range(5)}
     assert len(words) == 15
 
 
@@ -162,10 +163,29 @@ def test_a_party_can_say_what_it_gave_away():
     assert compose(own, delta=study.delta).epsilon < study.epsilon  # others' second value was never asked for
     assert "party a of federated toy solver, 3 Gaussian releases" in str(own[0])
     assert outcome.guarantee.epsilon == study.epsilon
-    limit = Node(a_study(epsilon=np.inf), some_parties()[0])
+    limit = Node(a_study(epsilon=np.inf), some_parties()[0], warn=False)
     ask(limit, 0, "hello")
     ask(limit, 1, "sums")
     assert limit.spent().epsilon == np.inf
+
+
+@pytest.mark.filterwarnings("default:random_state is set:UserWarning")
+def test_a_party_is_warned_of_a_study_that_protects_nobody():
+    with pytest.warns(UserWarning, match="epsilon is inf in this study: no noise is added, and nobody's data"):
+        Node(a_study(epsilon=np.inf), some_parties()[0])
+    with pytest.warns(UserWarning, match="random_state is set in this study"):
+        Node(a_study(random_state=1), some_parties()[0])
+    assert a_study().cautions == ()
+
+
+def test_a_refusal_fits_into_a_message(monkeypatch):
+    def refuse(*_):
+        raise RefusedError("ä" * 999)
+
+    monkeypatch.setattr(Sums, "answer", refuse)
+    node = Node(a_study(), some_parties()[0])
+    ask(node, 0, "hello")
+    assert ask(node, 1, "sums").reason == "ä" * 127
 
 
 def test_an_answer_holds_what_its_round_released(monkeypatch):

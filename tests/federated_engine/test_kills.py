@@ -1,5 +1,7 @@
 """Processes that are killed in the middle of a study, and go on when they are started again."""
 
+import shutil
+
 import pytest
 
 from .support import Trial
@@ -25,6 +27,27 @@ def test_a_party_and_then_the_coordinator_are_killed(tmp_path):
     a = trial.party("hospital-a")
     coordinator.until("round 2:").kill()
     finish(trial, trial.coordinator(), a, b)
+
+
+def test_a_party_whose_journal_was_put_back_stops(tmp_path):
+    trial = trial_of_rounds(tmp_path)
+    coordinator, a, b = trial.coordinator(), trial.party("hospital-a"), trial.party("hospital-b")
+    coordinator.until("round 1:")
+    b.kill()
+    journal = tmp_path / "state" / "parties" / "hospital-b" / "journal.sqlite"
+    shutil.copy(journal, tmp_path / "old")
+    b = trial.party("hospital-b")
+    coordinator.until("round 3:")
+    b.kill()
+    shutil.copy(tmp_path / "old", journal)
+    before = trial.ledger("hospital-b")
+    b = trial.party("hospital-b")
+    assert coordinator.ended() == 2
+    assert "refused by hospital-b: round" in coordinator.lines[-1]
+    assert b.ended() == 2
+    assert "Is it an older copy? Nothing was released" in b.lines[-1]
+    assert trial.ledger("hospital-b") == before
+    a.kill()
 
 
 @pytest.mark.slow

@@ -1,13 +1,16 @@
 """A study over real processes: who is let in, and that the model is the one of a single process."""
 
 import shutil
+import socket
 import ssl
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
-from tacit.federated.transports.flower import keys
+from tacit.federated.transports.flower import child, keys
 
 from .support import Trial
 
@@ -64,6 +67,45 @@ def test_strangers_reach_nothing_but_the_routes_of_parties(trial):
         asked = urllib.request.Request(f"https://{address}/{path}", data=b"")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(asked, context=trusted)
+
+
+@pytest.mark.usefixtures("coordinator")
+@pytest.mark.parametrize("chunks", [False, True], ids=["length", "chunks"])
+def test_strangers_cannot_fill_the_memory(trial, chunks):
+    """The engine would read all of it before it looks for a signature."""
+    host, port = trial.config.read_text().split('address = "')[1].split('"')[0].split(":")
+    trusted = ssl.create_default_context(cafile=str(trial.folder / "keys" / "authority.crt"))
+    head = f"POST /v1/fleet/push-object HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/protobuf\r\n"
+    head += "Transfer-Encoding: chunked\r\n\r\n11000\r\n" if chunks else f"Content-Length: {200 << 20}\r\n\r\n"
+    with socket.create_connection((host, int(port))) as plain, trusted.wrap_socket(plain, server_hostname=host) as wire:
+        wire.sendall(head.encode() + bytes(0x11000 if chunks else 0))  # and never the rest
+        assert wire.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the engine imports
+def test_a_party_is_known_by_the_headers_that_its_engine_sends(tmp_path):
+    """So that the length of its messages is not limited as that of strangers' is."""
+    import httpx
+    from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
+
+    known = []
+    for name in ("a", "b"):
+        keys.make_party_key(tmp_path / f"{name}.key", tmp_path / f"{name}.pub")
+        known.append(keys.read_public_key(tmp_path / f"{name}.pub"))
+    private = load_ssh_private_key((tmp_path / "a.key").read_bytes(), None)
+    request = httpx.Request("POST", "https://127.0.0.1/v1/fleet/push-object")
+    context = SimpleNamespace(request=request)
+    NodeAuthHttpInterceptor(private, private.public_key()).intercept(context, lambda _: None)
+    headers = {name.lower(): value for name, value in request.headers.raw}
+    assert child.party_by_key(frozenset(known))(headers)
+    assert not child.party_by_key(frozenset(known[1:]))(headers)
+    (time,) = (name for name in headers if b"timestamp" in name)
+    assert not child.party_by_key(frozenset(known))(headers | {time: headers[time].replace(b"20", b"19", 1)})
+    signed = [name for name in headers if b"signature" in name or b"key" in name]
+    assert len(signed) == 2
+    for name in signed:
+        assert not child.party_by_key(frozenset(known))(headers | {name: b"AAAA"})
+    assert not child.party_by_key(frozenset(known))({})
 
 
 def test_a_fit_over_three_processes_is_the_one_of_a_single_process(trial, coordinator):

@@ -49,7 +49,7 @@ def _coordinator(arguments: Namespace) -> int:
     _check_certificate(network)
     if not arguments.out.resolve().parent.is_dir() or arguments.out.is_dir():
         raise ValueError(f"{arguments.out} cannot be written: it is a folder, or its folder is not there")
-    _warn_of_seed(study)
+    _warn(study)
     from tacit.federated.transports.flower.link import listening
 
     state = _state(arguments, "coordinator")
@@ -83,13 +83,13 @@ def _party(arguments: Namespace) -> int:
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
             f" {'name their column with --label' if member.labels else 'leave out --label, and --drop the column'}"
         )
-    _warn_of_seed(study)
+    _warn(study)  # before anything of the party's is read or written
     state = _state(arguments, "parties", member.name)
-    node = Node(study, read_party(arguments, study), state / "journal.sqlite")
+    node = Node(study, read_party(arguments, study), state / "journal.sqlite", warn=False)
     from tacit.federated.transports.flower.node import serve
 
     try:
-        serve(node.answer, network, private_key, state / "engine", _say)
+        serve(node.answer, network, private_key, state / "engine", _say, lambda: node.stopped)
         spent = node.ledger()
     finally:
         node.close()
@@ -155,13 +155,14 @@ def _check_certificate(network: Network) -> None:
 def _state(arguments: Namespace, *parts: str) -> Path:
     """The folder of what survives a crash."""
     folder = arguments.config.parent.joinpath("state", *parts) if arguments.state is None else arguments.state
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
-def _warn_of_seed(study: Study) -> None:
-    if study.random_state is not None:
-        _say("the study fixes random_state: whoever knows the number can subtract the noise")
+def _warn(study: Study) -> None:
+    """Say what is wrong with the study, before anybody takes part in it."""
+    for caution in study.cautions:
+        _say(f"warning: {caution}")
 
 
 def _say(text: str) -> None:

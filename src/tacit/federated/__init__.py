@@ -1,10 +1,12 @@
 """Learning between organisations that hold different columns of the same people.
 
     study            what was agreed, and its digest
-    party            a party's data, and the node that answers for it
+    party            a party's data
+    node             answers for a party
     coordinator      asks, and solves
     protocols        what is asked and answered: marginals, feature-sharing
     messages         bytes on the wire
+    foreign          text of others, made safe to show
     journal          what survives a crash
     stores, files    where journals are kept: in memory, on disk
     alignment        rows matched by keyed hashes of ids
@@ -20,7 +22,8 @@ Everything that crosses the network is a planned release; one guarantee covers i
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.models import fitted_model
-from tacit.federated.party import Node, Party
+from tacit.federated.node import Node
+from tacit.federated.party import Party
 from tacit.federated.protocols.base import RefusedError
 from tacit.federated.study import Member, Study
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tacit import __version__
 from tacit.federated import messages
+from tacit.federated.foreign import shown
 from tacit.federated.journal import CoordinatorJournal
-from tacit.federated.messages import Refusal, Reply, Request
-from tacit.federated.party import HELLO
+from tacit.federated.messages import HOLDS_NOTHING, Refusal, Reply, Request, Restart
+from tacit.federated.node import HELLO
 from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution
 from tacit.federated.study import Study
@@ -32,6 +33,28 @@ class Outcome:
     guarantee: Guarantee
     n_rounds: int  # exchanges with the parties, the first greeting included
     uplink_bytes: dict[str, int]  # by party: the length of all its replies
+
+
+class _BegunAgainError(Exception):
+    """These parties' data was mended after they had greeted."""
+
+    def __init__(self, parties: set[str]) -> None:
+        super().__init__(parties)
+        self.parties = parties
+
+
+@dataclass
+class _Told:
+    """What a party has said so far: how many replies, how many bytes, and the digest that names them all."""
+
+    replies: int = 0
+    size: int = 0
+    held: bytes = HOLDS_NOTHING
+
+    def hear(self, reply: bytes) -> None:
+        """One reply more."""
+        self.replies, self.size = self.replies + 1, self.size + len(reply)
+        self.held = messages.held_after(self.held, reply)
 
 
 class Coordinator:
@@ -58,32 +81,44 @@ class Coordinator:
         self._progress = progress
 
     def run(self, transport: Transport) -> Outcome:
-        """Ask until the study is done. After an error it may be called again, and goes on where it was."""
-        uplink = dict.fromkeys(self.study.names, 0)
-        turns = dict.fromkeys(self.study.names, 0)
-        self._exchange(transport, 0, turns, {name: Question(HELLO) for name in self.study.names}, uplink)
-        rounds = self._protocol.coordinate()
-        exchange = 1
-        try:
-            questions = next(rounds)
-            while True:
-                answers = self._exchange(transport, exchange, turns, questions, uplink)
-                exchange += 1
-                questions = rounds.send(answers)
-        except StopIteration as end:
-            return Outcome(end.value, self.plan, self._guarantee(), exchange, uplink)
+        """Ask until the study is done. After an error it may be called again, and goes on where it was.
+
+        A party whose data was mended after the greeting is greeted again, once, if nothing but greetings is stored.
+        The others are then asked the same as before, and give the same bytes.
+        """
+        mended: set[str] = set()
+        while True:
+            try:
+                return self._run(transport)
+            except _BegunAgainError as again:
+                if again.parties <= mended:
+                    raise RefusedError(
+                        f"the data of {', '.join(sorted(again.parties))} changed again after the greeting"
+                    ) from None
+                mended |= again.parties
+                self._journal.forget(self.study.digest)
 
     def close(self) -> None:
         """Let go of the journal; a new coordinator goes on from there."""
         self._journal.close()
 
+    def _run(self, transport: Transport) -> Outcome:
+        told = {name: _Told() for name in self.study.names}
+        self._exchange(transport, 0, told, {name: Question(HELLO) for name in self.study.names})
+        rounds = self._protocol.coordinate()
+        exchange = 1
+        try:
+            questions = next(rounds)
+            while True:
+                answers = self._exchange(transport, exchange, told, questions)
+                exchange += 1
+                questions = rounds.send(answers)
+        except StopIteration as end:
+            uplink = {name: heard.size for name, heard in told.items()}
+            return Outcome(end.value, self.plan, self._guarantee(), exchange, uplink)
+
     def _exchange(
-        self,
-        transport: Transport,
-        exchange: int,
-        turns: dict[str, int],
-        questions: Mapping[str, Question],
-        uplink: dict[str, int],
+        self, transport: Transport, exchange: int, told: Mapping[str, "_Told"], questions: Mapping[str, Question]
     ) -> dict[str, Arrays]:
         """One exchange, from the journal if it was made before; each party counts its own rounds."""
         digest = self.study.digest
@@ -91,7 +126,9 @@ class Coordinator:
         replies = self._journal.told(digest, exchange) if requests else {}
         if not requests:
             requests = {
-                name: messages.write(Request(digest, name, turns[name], question.step, question.arrays))
+                name: messages.write(
+                    Request(digest, name, told[name].replies, question.step, question.arrays, told[name].held)
+                )
                 for name, question in questions.items()
             }
             self._journal.ask(digest, exchange, requests)
@@ -99,41 +136,48 @@ class Coordinator:
             if self._progress is not None:
                 self._progress(exchange, next(iter(questions.values())).step)
             replies = transport.exchange(requests)
-            answers = self._read(requests, turns, replies)
+            answers = self._read(requests, told, replies)
             if exchange == 0:
                 self._check_greetings(answers)  # those that do not fit are not stored: parties may mend them
             self._journal.tell(digest, exchange, {name: replies[name] for name in requests})
         else:
-            answers = self._read(requests, turns, replies)
+            answers = self._read(requests, told, replies)
         for name in requests:
-            uplink[name] += len(replies[name])
-            turns[name] += 1
+            told[name].hear(replies[name])
         return answers
 
     def _read(
-        self, requests: Mapping[str, bytes], turns: Mapping[str, int], replies: Mapping[str, bytes]
+        self, requests: Mapping[str, bytes], told: Mapping[str, "_Told"], replies: Mapping[str, bytes]
     ) -> dict[str, Arrays]:
         """The releases of all parties that were asked, or an error that names who did not give them, and why."""
         absent = [name for name in requests if name not in replies]
         if absent:
             raise RefusedError(f"no answer from: {', '.join(absent)}")
-        told = {name: messages.read(replies[name]) for name in requests}
-        refused = [f"{name}: {reply.reason}" for name, reply in told.items() if isinstance(reply, Refusal)]
+        read = {name: _read_reply(name, replies[name]) for name in requests}
+        refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
         if refused:
             raise RefusedError("refused by " + "; ".join(refused))
         answers: dict[str, Arrays] = {}
-        for name, reply in told.items():
+        mended = set()
+        for name, reply in read.items():
             if (
-                not isinstance(reply, Reply)
-                or (reply.study, reply.party, reply.round) != (self.study.digest, name, turns[name])
+                not isinstance(reply, Reply | Restart)
+                or (reply.study, reply.party, reply.round) != (self.study.digest, name, told[name].replies)
                 or reply.request != messages.digest(requests[name])
             ):
                 raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
             if reply.version != __version__:
                 raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+            if isinstance(reply, Restart):
+                if reply.round != 1:
+                    raise RefusedError(f"party {name!r} wants to begin again, after it released something")
+                mended.add(name)
+                continue
             if reply.round > 0 and not set(reply.arrays) <= self._planned[name]:
                 raise RefusedError(f"the reply of {name!r} holds what is not in the plan")
             answers[name] = reply.arrays
+        if mended:
+            raise _BegunAgainError(mended)
         return answers
 
     def _check_greetings(self, greetings: Mapping[str, Arrays]) -> None:
@@ -166,3 +210,10 @@ class Coordinator:
             self.study.n_rows,
             self.study.random_state is not None,
         )
+
+
+def _read_reply(name: str, reply: bytes) -> messages.Message:
+    try:
+        return messages.read(reply)
+    except RefusedError as error:
+        raise RefusedError(f"the reply of {name!r} cannot be read: {error}") from None

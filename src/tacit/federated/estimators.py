@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
-from tacit.federated.party import Node, Party, table
+from tacit.federated.node import Node
+from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
 from tacit.federated.study import Loss, Member, Study
 from tacit.federated.transports.in_process import InProcess
@@ -94,7 +95,7 @@ class _FederatedModel(BaseEstimator):
             warn_of_seed(stacklevel=3)
         folder = None if self.directory is None else Path(self.directory)
         nodes = [
-            Node(study, party, folder and folder / "parties" / f"{name}.sqlite")
+            Node(study, party, folder and folder / "parties" / f"{name}.sqlite", warn=False)
             for party, name in zip(parties, study.names, strict=True)
         ]
         coordinator = Coordinator(study, folder and folder / "coordinator.sqlite", _told if self.verbose else None)

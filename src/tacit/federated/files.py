@@ -3,6 +3,8 @@
 import json
 import os
 import sqlite3
+import stat
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -10,9 +12,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tacit.federated.messages import read_arrays, write_arrays
+from tacit.federated.messages import held_after, read_arrays, write_arrays
 from tacit.federated.protocols.base import Arrays
-from tacit.federated.stores import Enrolled, Entry, State
+from tacit.federated.stores import Enrolled, Entry, Greeting, State
 from tacit.federated.study import Study
 
 _FORMAT = 1  # of the files
@@ -62,7 +64,7 @@ class _File:
     def __init__(self, path: Path | str) -> None:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._make_private(path)
         self._file = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
         try:
             self._file.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
@@ -74,6 +76,23 @@ class _File:
         except (sqlite3.DatabaseError, ValueError) as error:
             self._file.close()
             raise ValueError(f"{path} is not the journal that is needed: {error}") from error
+
+    def _make_private(self, path: Path) -> None:
+        """Make the file, or take it from others; SQLite gives its own files beside it the same rights."""
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            rights = stat.S_IMODE(os.fstat(handle).st_mode)
+            os.fchmod(handle, 0o600)
+        except PermissionError:
+            raise ValueError(f"{path} is another user's; {self._owner}'s journal must be its owner's alone") from None
+        finally:
+            os.close(handle)
+        if rights & 0o077:
+            warnings.warn(
+                f"{path} was open to other users of this machine until now. It is {self._owner}'s journal, and they may"
+                " have read or changed it",
+                stacklevel=5,
+            )
 
     def _open(self) -> None:
         (application,), (version,) = (
@@ -113,10 +132,12 @@ class PartyFile(_File):
         row = self._file.execute("SELECT party, key, data FROM studies WHERE digest = ?", [study]).fetchone()
         return None if row is None else Enrolled(*row)
 
-    def enrol(self, study: Study, enrolled: Enrolled) -> None:
+    def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
         agreed = json.dumps(study.to_dict(), sort_keys=True)
         self._file.execute("INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?, ?)", [study.digest, agreed, *enrolled])
         self._file.execute("DELETE FROM rounds WHERE study = ?", [study.digest])
+        if greeting is not None:
+            self._file.execute("INSERT INTO rounds VALUES (?, 0, ?, ?)", [study.digest, *greeting])
 
     def state(self, study: str) -> State:
         due = self._file.execute(
@@ -124,6 +145,9 @@ class PartyFile(_File):
         ).fetchone()[0]
         bound = self._file.execute("SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]).fetchone()
         state = State(due, None if bound is None else bound[0])
+        replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
+        for (reply,) in self._file.execute(replies, [study]):
+            state.held = held_after(state.held, reply)
         for (arrays,) in self._file.execute("SELECT arrays FROM memory WHERE study = ?", [study]):
             state.memory.update(read_arrays(arrays))
         made = "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release"
@@ -184,6 +208,10 @@ class CoordinatorFile(_File):
                 "UPDATE exchanges SET reply = ? WHERE study = ? AND exchange = ? AND party = ?",
                 [(reply, study, exchange, party) for party, reply in replies.items()],
             )
+
+    def forget(self, study: str) -> None:
+        with self.transaction():
+            self._file.execute("DELETE FROM exchanges WHERE study = ?", [study])
 
     def _column(self, what: str, study: str, exchange: int) -> dict[str, Any]:
         rows = self._file.execute(

@@ -4,6 +4,9 @@ What holds, and must never change:
 
 - A party's round is bound to one request, in the store, before anything is computed for it; another request for that
   round is refused for ever.
+- A request is accepted only from a coordinator that holds the replies which this journal holds, all of them and no
+  others. So a journal that was restored from an older copy is found out as soon as that can be seen at all.
+- Data may change, and then draws a new key, for as long as no reply but the greeting was stored.
 - A reply, what the party remembers of that round and what it cost are stored at once, before the reply leaves. What
   was stored is what is sent, however often the round is asked for.
 - Nothing is ever deleted from a ledger.
@@ -19,17 +22,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.federated.files import CoordinatorFile, PartyFile
+from tacit.federated.messages import held_after
 from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.stores import (
     CoordinatorMemory,
     CoordinatorStore,
     Enrolled,
     Entry,
+    Greeting,
     PartyMemory,
     PartyStore,
     State,
 )
 from tacit.federated.study import Study
+
+
+class BehindError(RefusedError):
+    """The coordinator holds replies that are not in this journal: it was rolled back, or is another one."""
+
+
+class BegunAgainError(RefusedError):
+    """The coordinator holds a greeting from before this party's data was mended."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,47 +61,52 @@ class PartyJournal:
         self._store: PartyStore = PartyMemory() if path is None else PartyFile(path)
         self._known: dict[str, tuple[int, State]] = {}  # right for as long as the store is of that version
 
-    def enrol(self, study: Study, party: str, key: bytes | None, data: bytes) -> bytes:
+    def enrol(self, study: Study, party: str, key: bytes | None, data: bytes, greeting: Greeting) -> bytes:
         """The key of this party's noise in this study: as stored, else `key`, else a new one.
 
-        `data` is a fingerprint. Data may change until the first round after the greeting is accepted (ids may not have
-        matched); after that, a study that was begun with other data is not gone on with.
+        `data` is a fingerprint, and `greeting` what the party says in round 0. Data may change until the first reply
+        after the greeting is stored: nothing was released yet. The party then begins again, with a new key; if it had
+        greeted already, the new greeting takes the place of the old. After that, a study that was begun with other
+        data is not gone on with.
         """
         digest = study.digest
+        drawn = Enrolled(party, secrets.token_bytes(32) if key is None else key, data)
         with self._store.transaction():
             enrolled = self._store.enrolled(digest)
             if enrolled is None:
-                enrolled = Enrolled(party, secrets.token_bytes(32) if key is None else key, data)
-                self._store.enrol(study, enrolled)
+                enrolled = drawn
+                self._store.enrol(study, enrolled, None)
             if enrolled.party != party:
                 raise ValueError(f"this journal is party {enrolled.party!r}'s in study {study.name!r}, not {party!r}'s")
             if enrolled.data != data:
                 state = self._store.state(digest)
-                if state.due > 1 or (state.due == 1 and state.bound is not None):
+                if state.due > 1:
                     raise ValueError(
                         f"study {study.name!r} was begun with other data than now; put back the data it was begun"
                         " with, or agree on a new study"
                     )
-                self._store.enrol(study, enrolled._replace(data=data))
+                enrolled = drawn
+                self._store.enrol(study, enrolled, greeting if state.due == 1 else None)
             self._known.pop(digest, None)
         return enrolled.key
 
-    def accept(self, study: str, number: int, request: bytes) -> Accepted:
-        """Bind a round to a request (its digest), and give the state that the round starts from."""
+    def accept(self, study: str, number: int, request: bytes, held: bytes) -> Accepted:
+        """Bind a round to a request (its digest), and give the state that the round starts from.
+
+        `held` is the request's digest of the replies that the coordinator has.
+        """
         with self._store.transaction():
             version, state = self._taken(study)
-            if number > state.due:
-                raise RefusedError(f"round {number} is out of turn; the next one is {state.due}")
             reply = None
             if number < state.due:
                 bound, reply = self._store.round(study, number)
-            elif state.bound is None:
-                self._store.bind(study, number, request)
-                bound = request
             else:
-                bound = state.bound
+                _check_held(number, held, state)
+                bound = state.bound or request
             if bound != request:
                 raise RefusedError(f"round {number} was bound to another request")
+            if reply is None and state.bound is None:
+                self._store.bind(study, number, request)
         if reply is None:
             state.bound = request
         self._known[study] = version, state
@@ -100,12 +118,14 @@ class PartyJournal:
             version, state = self._taken(study)
             if number < state.due:  # another process was first
                 return self._store.round(study, number)[1]
+            if state.bound is None:  # another process gave other data
+                raise RefusedError("the party began again while it answered; nothing was released")
             changed = {name: values for name, values in memory.items() if values is not state.memory.get(name)}
             kept = self._store.finish(study, number, reply, changed, spent)
         state.memory.update(kept)
         for entry in spent:
             state.made[entry.release] += entry.count
-        state.due, state.bound = number + 1, None
+        state.due, state.bound, state.held = number + 1, None, held_after(state.held, reply)
         self._known[study] = version, state
         return reply
 
@@ -124,6 +144,23 @@ class PartyJournal:
     def close(self) -> None:
         """Let go of the file; what was stored stays."""
         self._store.close()
+
+
+def _check_held(number: int, held: bytes, state: State) -> None:
+    """Refuse a request of a coordinator that does not hold what this journal says it was sent."""
+    if number > state.due:
+        raise BehindError(
+            f"round {number} is asked for, so the coordinator has {number} answers; the journal has {state.due}."
+            " Is it an older copy? Nothing was released. Put the newest journal back"
+        )
+    if held == state.held:
+        return
+    if number == 1:
+        raise BegunAgainError("this party's data was mended since the greeting")
+    raise BehindError(
+        f"the coordinator has other answers to the first {number} rounds than the journal. Is it an older copy? Nothing"
+        " was released. Put the newest journal back"
+    )
 
 
 class CoordinatorJournal:
@@ -147,6 +184,12 @@ class CoordinatorJournal:
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
         """Store all replies of an exchange, before anything is made of them."""
         self._store.tell(study, exchange, replies)
+
+    def forget(self, study: str) -> None:
+        """Begin a study again, of which nothing but the greeting was stored."""
+        if self.told(study, 1):
+            raise ValueError("a study of which replies are stored is not begun again")
+        self._store.forget(study)
 
     def close(self) -> None:
         """Let go of the file; what was stored stays."""

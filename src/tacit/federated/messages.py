@@ -7,9 +7,13 @@ long, out of order, of an unknown type or not finite is refused. Equal messages 
     head      2s B B 32s I     mark, version, kind, digest of the study, round
     text      B, bytes         length, UTF-8
     array     text, B, B, I*   name, code of the type, number of dimensions, the dimensions; then the numbers
-    request   head, party, package version, step, arrays
+    request   head, party, package version, digest of the replies held (32s), step, arrays
     reply     head, party, package version, digest of the request (32s), arrays
     refusal   head, party, package version, digest of the request (32s), reason
+    restart   head, party, package version, digest of the request (32s)
+
+A request says which replies of that party the coordinator holds, by one digest of them all (`held_after`). A party
+compares it with its journal: a journal that was rolled back shows.
 """
 
 import hashlib
@@ -28,12 +32,14 @@ from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.study import WIRE_VERSION
 
 _MARK = b"TF"
-_REQUEST, _REPLY, _REFUSAL = 1, 2, 3
+_REQUEST, _REPLY, _REFUSAL, _RESTART = 1, 2, 3, 4
 _HEAD = struct.Struct("<2sBB32sI")
 _DIGEST_BYTES = 32
+HOLDS_NOTHING = bytes(_DIGEST_BYTES)  # what a request says before there is a reply
 _TYPES = tuple(np.dtype(code) for code in ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1"))
 _CODES = {kind: code for code, kind in enumerate(_TYPES)}
 _SHAPES = tuple(struct.Struct(f"<{dimensions}I") for dimensions in range(5))
+LONGEST_TEXT = 255  # bytes
 _LARGEST_EMPTY = 2**20  # the sum of the dimensions of an array without numbers
 
 
@@ -46,6 +52,7 @@ class Request:
     round: int
     step: str
     arrays: Arrays = field(default_factory=dict)
+    held: bytes = HOLDS_NOTHING
     version: str = __version__
 
 
@@ -73,8 +80,19 @@ class Refusal:
     version: str = __version__
 
 
-Message = Request | Reply | Refusal
-_KINDS: dict[type[Message], int] = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL}
+@dataclass(frozen=True)
+class Restart:
+    """What the party sends back when its data was mended since the greeting that the coordinator holds."""
+
+    study: str
+    party: str
+    round: int
+    request: bytes
+    version: str = __version__
+
+
+Message = Request | Reply | Refusal | Restart
+_KINDS: dict[type[Message], int] = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL, Restart: _RESTART}
 
 
 def digest(message: bytes) -> bytes:
@@ -82,14 +100,21 @@ def digest(message: bytes) -> bytes:
     return hashlib.sha256(message).digest()
 
 
+def held_after(held: bytes, reply: bytes) -> bytes:
+    """The digest of all replies held, after one more."""
+    return digest(held + digest(reply))
+
+
 def write(message: Message) -> bytes:
     """The message as bytes."""
     head = _HEAD.pack(_MARK, WIRE_VERSION, _KINDS[type(message)], bytes.fromhex(message.study), message.round)
     parts = [head, _text(message.party), _text(message.version)]
     if isinstance(message, Request):
-        return b"".join([*parts, _text(message.step), write_arrays(message.arrays)])
+        return b"".join([*parts, message.held, _text(message.step), write_arrays(message.arrays)])
     if isinstance(message, Reply):
         return b"".join([*parts, message.request, write_arrays(message.arrays)])
+    if isinstance(message, Restart):
+        return b"".join([*parts, message.request])
     return b"".join([*parts, message.request, _text(message.reason)])
 
 
@@ -106,11 +131,14 @@ def read(data: bytes) -> Message:
     party, package = rest.text(), rest.text()
     message: Message
     if kind == _REQUEST:
-        message = Request(study.hex(), party, number, rest.text(), rest.arrays(), package)
+        held, step = rest.take(_DIGEST_BYTES), rest.text()
+        message = Request(study.hex(), party, number, step, rest.arrays(), held, package)
     elif kind == _REPLY:
         message = Reply(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.arrays(), package)
     elif kind == _REFUSAL:
         message = Refusal(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.text(), package)
+    elif kind == _RESTART:
+        message = Restart(study.hex(), party, number, rest.take(_DIGEST_BYTES), package)
     else:
         raise RefusedError("a message of unknown kind")
     rest.end()
@@ -142,8 +170,8 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
 @lru_cache(maxsize=256)  # texts are few: names, steps, versions
 def _text(text: str) -> bytes:
     data = text.encode()
-    if len(data) > 255:
-        raise ValueError("a text in a message has at most 255 bytes")
+    if len(data) > LONGEST_TEXT:
+        raise ValueError(f"a text in a message has at most {LONGEST_TEXT} bytes")
     return bytes([len(data)]) + data
 
 

@@ -1,15 +1,5 @@
-"""A party: its data (`Party`), and the node that answers a coordinator it does not trust (`Node`).
+"""`Party`: an organisation's data, checked against a study. What answers for it is in `node`."""
 
-A node answers each round once. The key of a round's noise follows from a key that only the party has, the study, the
-party and the number of the round, and a round is bound on disk to one request before anything is computed: a round that
-was interrupted gives the same bytes when it is made again, and no two requests ever see the same noise. What was
-released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator asks, there
-is no more.
-"""
-
-import hashlib
-import hmac
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,25 +7,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from tacit import __version__
-from tacit.federated import messages
 from tacit.federated.alignment import Alignment
-from tacit.federated.journal import PartyJournal
-from tacit.federated.messages import Refusal, Reply, Request
-from tacit.federated.protocols import part_of, protocol_for
-from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
+from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.columns import is_sparse
-from tacit.federated.stores import Entry
 from tacit.federated.study import Study
 from tacit.preprocessing.validation import without_data
-from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
-from tacit.privacy.events import composed
 
 Floats = NDArray[np.float64]
-
-HELLO = "hello"  # the step of round 0, in which nothing is released
-
-_SEED = b"tacit.federated seeded party:"
 
 
 class Party:
@@ -141,156 +119,11 @@ class Party:
         return f"Party({self.name!r}, {self.n_rows:,} rows, {self.n_features:,} columns)"
 
 
-class Node:
-    """Answers the rounds of one study for one party.
-
-    Parameters
-    ----------
-    study : Study
-        What the party agreed to. Anything else is refused.
-    party : Party
-        Its data.
-    path : path, optional
-        Where its journal is kept, on its own disk; None keeps it in memory, where it does not survive the process.
-    """
-
-    def __init__(self, study: Study, party: Party, path: Path | str | None = None) -> None:
-        self._holding = party.holding(study)
-        self.study, self.name = study, self._holding.name
-        self._tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
-        self._protocol = protocol_for(study)
-        self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
-        self._journal = PartyJournal(path)
-        fingerprint = b"" if path is None else _fingerprint(self._holding)
-        key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), fingerprint)
-        self._keyed = hmac.new(key, digestmod="sha256")
-
-    def answer(self, request: bytes) -> bytes:
-        """The reply to a request: the stored one if it was answered before, a refusal if it is not to be answered."""
-        number = 0
-        try:
-            asked = messages.read(request)
-            if not isinstance(asked, Request):
-                raise RefusedError("a party answers requests, and nothing else")
-            number = asked.round
-            self._check(asked)
-            return self._answer(asked, messages.digest(request))
-        except RefusedError as refused:
-            reason = str(refused)
-        return messages.write(Refusal(self.study.digest, self.name, number, messages.digest(request), reason))
-
-    def ledger(self) -> list[Entry]:
-        """What this party released in this study so far, as its journal holds it."""
-        return self._journal.ledger(self.study.digest)
-
-    def spent(self) -> Guarantee | None:
-        """What this party's own releases so far gave away, from its ledger alone; None before the first one."""
-        ledger = self.ledger()
-        if not ledger:
-            return None
-        parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
-        event, budget = composed(parts), self.study.budget
-        return Guarantee(
-            epsilon_of(event, budget.delta) if budget.is_private else budget.epsilon,
-            budget.delta,
-            budget.adjacency,
-            f"party {self.name} of federated {self._protocol.name}",
-            event,
-            self.study.n_rows,
-            self.study.random_state is not None,
-        )
-
-    def close(self) -> None:
-        """Let go of the journal; a new node goes on from there."""
-        self._journal.close()
-
-    def _check(self, asked: Request) -> None:
-        """Refuse those who agreed on something else. The texts are fixed but for names that are public."""
-        if asked.study != self.study.digest:
-            raise RefusedError(
-                f"party {self.name!r} did not agree on this study; compare the study files, which must be equal in"
-                " every value"
-            )
-        if asked.party != self.name:
-            raise RefusedError(f"the request is for another party than {self.name!r}")
-        if asked.version != __version__:
-            raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
-        if (asked.step == HELLO) != (asked.round == 0) or (asked.round == 0 and asked.arrays):
-            raise RefusedError("a study begins with one hello, and with nothing else")
-
-    def _answer(self, asked: Request, digest: bytes) -> bytes:
-        state = self._journal.accept(self.study.digest, asked.round, digest)
-        if state.reply is not None:
-            return state.reply
-        if asked.round == 0:
-            answer, spent = Answer({}), list[Entry]()
-            facts: Arrays = {
-                "shape": np.array([self.study.n_rows, self.study.member(self.name).n_features], dtype=np.int64),
-                "tag": np.frombuffer(self._tag, dtype=np.uint8),
-            }
-        else:
-            answer, spent = self._compute(asked, state.memory, state.made)
-            facts = answer.releases
-        reply = messages.write(Reply(self.study.digest, self.name, asked.round, digest, facts))
-        return self._journal.finish(self.study.digest, asked.round, reply, answer.memory, spent)
-
-    def _compute(self, asked: Request, memory: Arrays, made: Any) -> tuple[Answer, list[Entry]]:
-        meter = self.plan.meter(self._source(asked.round), made=made)
-        left = self._left(meter)
-        try:
-            answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), meter, memory)
-        except PlanViolationError:
-            raise RefusedError(f"the request asks for more than the study grants of party {self.name!r}") from None
-        after = self._left(meter)
-        spent = [
-            Entry(
-                self.study.digest,
-                asked.round,
-                release.name,
-                release.kind,
-                left[release.name] - after[release.name],
-                self.plan.multiplier(release.name),
-            )
-            for release in self.plan.plan.releases
-            if after[release.name] < left[release.name]
-        ]
-        unplanned = set(answer.releases) - {entry.release for entry in spent}
-        if unplanned:
-            raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
-        return answer, spent
-
-    def _left(self, meter: Meter) -> dict[str, int]:
-        return {release.name: meter.left(release.name) for release in self.plan.plan.releases}
-
-    def _source(self, number: int) -> NoiseSource:
-        """The noise of a round, which `accept` has bound to one request."""
-        keyed = self._keyed.copy()
-        keyed.update(f"{self.study.digest}|{self.name}|{number}".encode())
-        return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
-
-
-def _seeded_key(study: Study, name: str) -> bytes | None:
-    """The key of a party's noise where the study fixes it; None asks for one of the operating system's."""
-    if study.random_state is None:
-        return None
-    return hashlib.sha256(_SEED + f"{study.random_state}|{name}".encode()).digest()
-
-
-def _fingerprint(holding: Holding) -> bytes:
-    """Tells whether the data is the same as before; it stays in the party's own file, next to the key of its noise."""
-    X = holding.X
-    parts = [X.indptr, X.indices, X.data] if is_sparse(X) else [X]
-    hashed = hashlib.blake2b(repr(X.shape).encode(), digest_size=32)
-    for part in [*parts, *([] if holding.targets is None else [holding.targets])]:
-        hashed.update(str(part.dtype).encode())
-        hashed.update(np.ascontiguousarray(part).data)
-    return hashed.digest()
-
-
 def table(X: Any) -> Any:
     """X as a float64 array or as CSC, finite; errors do not quote it."""
     try:
-        checked: Any = check_array(X, accept_sparse="csc", dtype=np.float64, input_name="X")
+        with np.errstate(over="ignore", invalid="ignore"):  # the check adds numbers up
+            checked: Any = check_array(X, accept_sparse="csc", dtype=np.float64, input_name="X")
     except (TypeError, ValueError) as error:
         message = without_data(str(error))
     else:
@@ -305,7 +138,8 @@ def table(X: Any) -> Any:
 def _labels(y: Any, rows: int) -> NDArray[Any]:
     """One label for each row."""
     try:
-        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        with np.errstate(over="ignore", invalid="ignore"):
+            labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     except (TypeError, ValueError) as error:
         message = without_data(str(error))
     else:
@@ -320,7 +154,11 @@ def _targets(y: NDArray[Any], study: Study) -> Floats:
     if study.classes is None:
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
-        return y.astype(np.float64)
+        with np.errstate(over="ignore"):
+            targets = y.astype(np.float64)
+        if not np.all(np.isfinite(targets)):
+            raise ValueError("y must hold numbers that float64 can carry; divide it by a public constant first")
+        return targets
     negative, positive = (y == label for label in study.classes)
     if not np.all(negative | positive):
         raise ValueError("y holds a label that is not one of the study's two classes")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
-from tacit.federated.messages import read_arrays, write_arrays
+from tacit.federated.messages import HOLDS_NOTHING, held_after, read_arrays, write_arrays
 from tacit.federated.protocols.base import Arrays
 from tacit.federated.study import Study
 from tacit.privacy.plan import Kind
@@ -30,6 +30,13 @@ class Entry:
     multiplier: float
 
 
+class Greeting(NamedTuple):
+    """A party's round 0: the digest of the request, which is always the same, and the reply."""
+
+    request: bytes
+    reply: bytes
+
+
 class Enrolled(NamedTuple):
     """A party's place in a study: its name, the key of its noise, and a fingerprint of its data."""
 
@@ -40,10 +47,14 @@ class Enrolled(NamedTuple):
 
 @dataclass
 class State:
-    """Where a party is in a study: the round that is due, the request it is bound to, and all that came before."""
+    """Where a party is in a study: the round that is due, the request it is bound to, and all that came before.
+
+    `held` is what the coordinator's next request must say of the replies that it has.
+    """
 
     due: int
     bound: bytes | None
+    held: bytes = HOLDS_NOTHING
     memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     made: Counter[str] = field(default_factory=Counter)
 
@@ -60,8 +71,8 @@ class PartyStore(Protocol):
     def enrolled(self, study: str) -> Enrolled | None:
         """What `enrol` stored."""
 
-    def enrol(self, study: Study, enrolled: Enrolled) -> None:
-        """Take part in a study, or take part in it anew: rounds are forgotten."""
+    def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
+        """Take part in a study, or take part in it anew: rounds are forgotten, but for the greeting that is given."""
 
     def state(self, study: str) -> State:
         """Where the party is."""
@@ -99,6 +110,9 @@ class CoordinatorStore(Protocol):
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
         """Store replies."""
 
+    def forget(self, study: str) -> None:
+        """Drop all exchanges of a study."""
+
     def close(self) -> None:
         """Let go; what a file holds stays."""
 
@@ -128,8 +142,8 @@ class PartyMemory:
     def enrolled(self, study: str) -> Enrolled | None:
         return self._studies.get(study)
 
-    def enrol(self, study: Study, enrolled: Enrolled) -> None:
-        self._rounds[study.digest] = {}
+    def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
+        self._rounds[study.digest] = {} if greeting is None else {0: _Round(*greeting)}
         self._studies[study.digest] = enrolled
 
     def state(self, study: str) -> State:
@@ -139,6 +153,7 @@ class PartyMemory:
                 state.bound = made.request
                 continue
             state.due = number + 1
+            state.held = held_after(state.held, made.reply)
             state.memory.update(made.memory)
             for entry in made.spent:
                 state.made[entry.release] += entry.count
@@ -191,6 +206,11 @@ class CoordinatorMemory:
 
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
         self._told[study, exchange] = dict(replies)
+
+    def forget(self, study: str) -> None:
+        for kept in (self._asked, self._told):
+            for key in [key for key in kept if key[0] == study]:
+                del kept[key]
 
     def close(self) -> None:
         pass

@@ -26,7 +26,10 @@ Cross = Literal["auto", "sketched", "zero"]
 Geometry = Literal["product", "serial", "best"]
 SketchKind = Literal["sparse-sign", "gaussian"]
 
-WIRE_VERSION = 1  # of messages and of the meaning of a study; parties of different versions do not talk
+WIRE_VERSION = 2  # of messages and of the meaning of a study; parties of different versions do not talk
+
+
+_LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
 
 @dataclass(frozen=True)
@@ -137,20 +140,21 @@ class Study:
         put = object.__setattr__
         put(self, "members", members)
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
-        put(self, "l1_radius", checks.positive("l1_radius", self.l1_radius))
-        if not math.isfinite(self.l1_radius):
-            raise ValueError("l1_radius must be finite")
+        put(self, "l1_radius", _size("l1_radius", self.l1_radius))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
         delta = 1.0 / (self.n_rows * math.sqrt(self.n_rows)) if self.delta is None else self.delta
         budget = Budget.for_rows(self.n_rows, self.epsilon, delta, self.adjacency, stacklevel=4)
         put(self, "epsilon", budget.epsilon)
         put(self, "delta", budget.delta)
         if self.entry_bound is not None:
-            put(self, "entry_bound", checks.positive("entry_bound", self.entry_bound))
+            put(self, "entry_bound", _size("entry_bound", self.entry_bound))
         if self.y_bounds is not None:
             low, high = (checks.real("y_bounds", value) for value in self.y_bounds)
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError("y_bounds must be two finite numbers, the lower one first")
+            if not (max(-low, high) <= _LARGEST and high - low >= _SMALLEST):
+                raise ValueError(
+                    f"y_bounds must be two numbers, the lower one first, at most {_LARGEST:g} in size and at least"
+                    f" {_SMALLEST:g} apart"
+                )
             put(self, "y_bounds", (low, high))
         if (self.classes is not None) == (self.loss == "squared"):
             raise ValueError("a classification needs its two classes, and a regression has none")
@@ -192,6 +196,19 @@ class Study:
     def label_holder(self) -> str:
         """The party that speaks for the labels: the last one that holds them."""
         return [member.name for member in self.members if member.labels][-1]
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a party is to know before it takes part: why its rows would not be protected, if they would not."""
+        told = []
+        if not self.budget.is_private:
+            told.append(
+                "epsilon is inf in this study: no noise is added, and nobody's data is protected. Take part with data"
+                " about nobody only"
+            )
+        if self.random_state is not None:
+            told.append("random_state is set in this study: whoever knows it can subtract the noise")
+        return tuple(told)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON can carry, in a fixed form."""
@@ -254,6 +271,14 @@ def _only(what: str, values: Mapping[str, Any], known: list[str]) -> None:
     unknown = sorted(set(values) - set(known))
     if unknown:
         raise ValueError(f"{what} has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
+
+
+def _size(name: str, value: object) -> float:
+    """A declared positive number that products of several such numbers can carry."""
+    number = checks.positive(name, value)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise ValueError(f"{name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got {number!r}")
+    return number
 
 
 def _toml_line(name: str, value: Any) -> str:

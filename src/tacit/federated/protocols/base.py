@@ -21,9 +21,30 @@ from tacit.privacy import Meter, Plan
 Arrays = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float64]
 
+_UNHEARD_OF = 50.0  # deviations of noise that are not seen in the life of the universe
+
 
 class RefusedError(ValueError):
     """A question that a party will not answer, or an answer that a coordinator will not take; nothing was released."""
+
+
+def taken(party: str, answer: Arrays, name: str, shape: tuple[int, ...], largest: float) -> Floats:
+    """An array of a party's answer, in the coordinator's hands.
+
+    Another form is refused, and so are numbers beyond `largest`, which no honest answer holds: sums and squares of
+    what is taken stay finite.
+    """
+    array = answer.get(name)
+    if array is None or array.dtype != np.float64 or array.shape != shape:
+        raise RefusedError(f"party {party!r} did not answer with {name!r} as it should, numbers of shape {shape}")
+    if not np.all(np.abs(array) <= largest):
+        raise RefusedError(f"party {party!r} answered {name!r} with numbers that no data gives")
+    return array
+
+
+def largest_sum(n: int, term: float, noise: float) -> float:
+    """What no honest sum of n terms of at most this size is beyond, with noise of this deviation."""
+    return 2.0 * n * term + _UNHEARD_OF * noise
 
 
 @dataclass(frozen=True, eq=False)

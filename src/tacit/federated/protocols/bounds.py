@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.federated.protocols.base import Arrays, Floats, Holding, Question, RefusedError
+from tacit.federated.protocols.base import Arrays, Floats, Holding, Question, RefusedError, taken
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing import magnitudes
@@ -32,11 +32,13 @@ from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 STEP = "bounds"
 # Half octaves, a millionth above powers of sqrt(2): columns of zeros and ones get a bound of one, not of the next edge.
 _EDGES = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 2) * (1.0 + 2.0**-20))
+SMALLEST_BOUND, LARGEST_BOUND = _EDGES[0], _EDGES[-1]  # that can be found
 _BLOCK = 1 << 14
 _ENTRY = "entry bound"
 _LABEL = "label: reach"
 _MIDDLE = "label: middle"
 _STEPS = 2  # to the middle, after a first one by which the range is centred
+_LEAST_RANGE = 1e-40  # of a target, and of its core: less cannot be found in what may be declared
 _SHARE = 0.05  # of the budget, at least
 _LABEL_WEIGHT = 3.0  # of a share, next to 1 for the entry bound of a party or for the middle of the labels
 _DOUBT = 2.0  # deviations of noise that the mean square of the target may be above what is found
@@ -154,36 +156,47 @@ class Bounds:
         if not self.finds_entries:
             assert self.study.entry_bound is not None
             return dict.fromkeys(self.study.names, self.study.entry_bound)
-        return {name: _numbers(answers, name, _ENTRY, 1)[0] for name in self.study.names}
+        found = {name: float(taken(name, answers[name], _ENTRY, (1,), LARGEST_BOUND)[0]) for name in self.study.names}
+        for name, bound in found.items():
+            if bound < SMALLEST_BOUND:
+                raise RefusedError(f"party {name!r} answered {_ENTRY!r} with numbers that no data gives")
+        return found
 
     def y_bounds(self, answers: Mapping[str, Arrays]) -> tuple[float, float]:
         """What targets are clipped to, from the same; labels are -1 and 1."""
         if self.finds_labels:
-            low, high, _, _ = _numbers(answers, self.study.label_holder, _LABEL, 4)
+            low, high, _, _ = self._label(answers)
             return low, high
         return self.study.y_bounds if self.study.y_bounds is not None else (-1.0, 1.0)
 
     def y_square(self, answers: Mapping[str, Arrays]) -> float | None:
         """What the mean square of targets, less their mean if there is an intercept, is hardly above; if known."""
         if self.finds_labels:
-            return _numbers(answers, self.study.label_holder, _LABEL, 4)[2]
+            return self._label(answers)[2]
         return None if self.study.loss == "squared" else 1.0
 
     def y_core(self, answers: Mapping[str, Arrays]) -> tuple[float, float] | None:
         """The middle of the targets, zero without an intercept, and the width of their core; if known."""
         if not self.finds_labels:
             return None
+        holder, middle = self.study.label_holder, 0.0
+        if self.finds_middle:
+            middle = float(taken(holder, answers[holder], _MIDDLE, (1,), self._largest_label)[0])
+        return middle, self._label(answers)[3]
+
+    @property
+    def _largest_label(self) -> float:
+        """What no bound or middle of labels is beyond: a centre and some reaches from it."""
+        return 8.0 * max(LARGEST_BOUND, *map(abs, self.study.y_bounds or (0.0,)))
+
+    def _label(self, answers: Mapping[str, Arrays]) -> list[float]:
+        """The range of the target, its mean square and the width of its core; what cannot be is refused."""
         holder = self.study.label_holder
-        middle = _numbers(answers, holder, _MIDDLE, 1)[0] if self.finds_middle else 0.0
-        return middle, _numbers(answers, holder, _LABEL, 4)[3]
-
-
-def _numbers(answers: Mapping[str, Arrays], name: str, what: str, size: int) -> list[float]:
-    """What a party answered; another form is refused."""
-    array = answers[name].get(what)
-    if array is None or array.shape != (size,):
-        raise RefusedError(f"party {name!r} did not answer with {what!r} as it should")
-    return [float(value) for value in array]
+        low, high, square, width = taken(holder, answers[holder], _LABEL, (4,), 4.0 * self._largest_label**2).tolist()
+        within = max(-low, high, width) <= self._largest_label
+        if not (within and high - low > _LEAST_RANGE and width > _LEAST_RANGE and square >= 0.0):
+            raise RefusedError(f"party {holder!r} answered {_LABEL!r} with numbers that no data gives")
+        return [low, high, square, width]
 
 
 def part_beyond(study: Study) -> float:

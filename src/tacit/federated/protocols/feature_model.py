@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution
+from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution, largest_sum, taken
+from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.feature_residuals import LOSSES, half_width, middle
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Loss, Study
@@ -16,12 +17,13 @@ from tacit.federated.study import Loss, Study
 LABELS, DRAW, SHARE = "labels", "draw", "share"  # the steps of questions
 _NO_LIMIT = 2.0**100  # without privacy nothing is clipped
 _FIRST_SLOPES: dict[Loss, float] = {"squared": 1.0, "logistic": 0.5, "squared-hinge": 2.0}  # of l' in y, at margin 0
+_LARGEST = 1e150  # of numbers that are only compared, or divided and then clipped
 _CORRELATION = 0.1  # between a column and the predictions of others, from which on it is worth correcting for
 
 
 @dataclass(eq=False)
 class Model:
-    """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in each party's columns."""
+    """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in releases, by name."""
 
     study: Study
     sketch: Sketch | None
@@ -62,12 +64,12 @@ class Model:
     def hear_labels(self, answer: Arrays) -> None:
         """Move the intercept by a step that the loss's curvature allows; take what is said of the labels once."""
         if self.study.labels == "sketched" and self.sketch is not None and self.labels is None:
-            self.labels = _expected(answer, "labels", self._size)
+            self.labels = self._sketch(self.study.label_holder, answer, "labels")
             self.label_noise = math.sqrt(float(np.mean(self.sketch.back(self.labels) ** 2)))
         if self.study.loss == "squared" and self.reach is None:
-            self.reach = float(_expected(answer, "reach", 1)[0])
+            self.reach = self._reach(answer)
         if self.study.fit_intercept:
-            total = float(_expected(answer, "intercept", 1)[0])
+            total = float(taken(self.study.label_holder, answer, "intercept", (1,), _LARGEST)[0])
             widest = half_width(self.study, *self.y_bounds) if self.study.loss == "squared" else math.log(self._rows)
             widest += self.study.l1_radius * max(self.entry_bounds.values())
             moved = self.intercept - total / (self._rows * LOSSES[self.study.loss].curvature)
@@ -80,7 +82,7 @@ class Model:
         if self.study.geometry == "product":
             radius /= len(self.study.names)
         elif self.study.geometry == "best" and len(picks) > 1:
-            best = max(picks, key=lambda name: float(_expected(answers[name], "value", 1)[0]))
+            best = max(picks, key=lambda name: float(taken(name, answers[name], "value", (1,), _LARGEST)[0]))
             picks = {best: picks[best]}
         for name, (column, sign) in picks.items():
             if sign and "column" in answers[name]:
@@ -94,7 +96,7 @@ class Model:
 
     def keep_sketch(self, name: str, column: int, answer: Arrays) -> None:
         """Cache a column's sketch."""
-        self.sketches.setdefault((name, column), _expected(answer, "column", self._size))
+        self.sketches.setdefault((name, column), self._sketch(name, answer, "column"))
 
     def solution(self) -> Solution:
         """Weights in the users' units."""
@@ -127,9 +129,21 @@ class Model:
     def _rows(self) -> int:
         return self.study.n_rows
 
-    @property
-    def _size(self) -> int:
-        return self.sketch.size if self.sketch is not None else 0
+    def _sketch(self, name: str, answer: Arrays, what: str) -> Floats:
+        """A party's sketch, of a column or of the labels."""
+        assert self.sketch is not None
+        bound = half_width(self.study, *self.y_bounds) if what == "labels" else self.entry_bounds[name]
+        noise = self.multipliers[f"{name}/{what}"] * self.sketch.sensitivity(bound).under(self.study.adjacency)
+        most = largest_sum(self._rows, bound * self.sketch.column_norm, noise)
+        return taken(name, answer, what, (self.sketch.size,), most)
+
+    def _reach(self, answer: Arrays) -> float:
+        """What few of the targets lie beyond."""
+        holder, widest = self.study.label_holder, half_width(self.study, *self.y_bounds)
+        reach = float(taken(holder, answer, "reach", (1,), max(widest, LARGEST_BOUND))[0])
+        if reach < min(widest, SMALLEST_BOUND):
+            raise RefusedError(f"party {holder!r} answered 'reach' with a number that no data gives")
+        return reach
 
     def _pick(self, name: str, answer: Arrays) -> tuple[int, int]:
         """(column, sign) of an answer; a party that names a column it does not have is not believed."""
@@ -153,7 +167,8 @@ class Model:
         """By party, the standard deviation of the noise in an entry of its sketched columns."""
         assert self.sketch is not None
         changes = {name: self.sketch.sensitivity(bound) for name, bound in self.entry_bounds.items()}
-        return {name: self.multipliers[name] * change.under(self.study.adjacency) for name, change in changes.items()}
+        adjacency = self.study.adjacency
+        return {name: self.multipliers[f"{name}/column"] * changes[name].under(adjacency) for name in changes}
 
 
 def shrinkage(total: Floats, noise: float, sketch: Sketch) -> tuple[Floats, float]:
@@ -171,11 +186,3 @@ def shrinkage(total: Floats, noise: float, sketch: Sketch) -> tuple[Floats, floa
         return total, 0.0
     factor = _CORRELATION**2 * size / (_CORRELATION**2 * size + variance)
     return factor * total, factor * math.sqrt(variance)
-
-
-def _expected(answer: Arrays, name: str, size: int) -> Floats:
-    """A released array of this size; another answer is not believed."""
-    values = np.asarray(answer.get(name))
-    if values.dtype != np.float64 or values.shape != (size,) or not np.all(np.isfinite(values)):
-        raise RefusedError(f"an answer did not hold {name!r} as it should")
-    return values

@@ -141,8 +141,7 @@ class FeatureSharing(Protocol):
 
     def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> Model:
         calibrated = self.plan().calibrate(self.study.budget)
-        names = self.study.names if self.sketch is not None else ()
-        multipliers = {name: calibrated.multiplier(f"{name}/column") for name in names}
+        multipliers = {release.name: calibrated.multiplier(release.name) for release in calibrated.plan.releases}
         return Model(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
 
     def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:

@@ -20,8 +20,10 @@ from scipy.linalg import block_diag
 
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Floats, Question
-from tacit.federated.protocols.marginals_parts import Part, taken, with_more
+from tacit.federated.protocols.marginals_parts import Part, taken_sketch, with_more
 from tacit.federated.protocols.marginals_plan import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
+
+_ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
 
 Joined = tuple[list[Part], Floats, str]
 Asking = Generator[Mapping[str, Question], Mapping[str, Arrays], Joined]
@@ -101,7 +103,7 @@ def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, c
 def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) -> Floats:
     """The correlations of the parties' scores."""
     n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
-    scores = np.column_stack([taken(sketches[name], "cross", (size, 1)) for name in names])
+    scores = np.column_stack([taken_sketch(agreed, how, name, sketches[name], 1) for name in names])
     noise = np.array([agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2 for name in names])
     noise /= n * SCORE_VARIANCE
     variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
@@ -120,7 +122,7 @@ def _from_columns(
     ones = how.sketch.apply(np.ones((n, 1)))
     centred, noises = [], []
     for name, part in zip(agreed.study.names, parts, strict=True):
-        sketch = taken(sketches[name], "cross", (size, len(part.selected)))
+        sketch = taken_sketch(agreed, how, name, sketches[name], len(part.selected))
         centred.append(sketch - ones * part.sums / n)
         noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
     columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])
@@ -143,6 +145,7 @@ def _one(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
     roots, inverses = [], []
     for block in blocks:
         values, vectors = np.linalg.eigh(block)
+        values = np.maximum(values, _ROUNDED * max(float(values[-1]), 1e-300))
         roots.append((vectors * np.sqrt(values)) @ vectors.T)
         inverses.append((vectors / np.sqrt(values)) @ vectors.T)
     root, inverse = block_diag(*roots), block_diag(*inverses)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.federated.protocols import marginals_between, moments
 from tacit.federated.protocols.base import Arrays, Floats, Question, Rounds, Solution
-from tacit.federated.protocols.marginals_parts import Part, read_part
+from tacit.federated.protocols.marginals_parts import Part, read_part, sketched_labels
 from tacit.federated.protocols.marginals_plan import Agreement
 
 
@@ -78,7 +78,7 @@ def _told(agreed: Agreement, name: str, y_bounds: tuple[float, float], first: Ma
     if agreed.label_sketch is None:
         return {"y bounds": np.array([*y_bounds, *(agreed.bounds.y_core(first) or ())])}
     holder = agreed.study.label_holder
-    return {} if name == holder else {"labels": first[holder]["labels"]}
+    return {} if name == holder else {"labels": sketched_labels(agreed, first)}
 
 
 def _square(agreed: Agreement, first: Mapping[str, Arrays], mean: float) -> float | None:

@@ -1,5 +1,6 @@
 """What the coordinator of the protocol "marginals" reads of one party: released moments, and the noise in them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -7,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.federated.protocols import moments
-from tacit.federated.protocols.base import Arrays, Floats, RefusedError
+from tacit.federated.protocols.base import Arrays, Floats, RefusedError, largest_sum, taken
+from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.marginals_party import Target
-from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, largest_target
+from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
+_LARGEST = 1e100  # of a number of rows that is only compared
 _FLOOR = 1.0  # of eigenvalues, in standard deviations of the noise of a second moment
 
 
@@ -63,25 +66,23 @@ def read_part(
 ) -> Part:
     """One party's answers, read; answers of another form are refused."""
     study, k, holder = agreed.study, agreed.n_selected[name], agreed.study.label_holder
-    said = found if agreed.label_sketch is None else first[holder]
-    mean = float(taken(said, "label mean", (1,))[0]) if study.fit_intercept else 0.0
+    n = study.n_rows
+    speaker, said = (name, found) if agreed.label_sketch is None else (holder, first[holder])
+    mean = _label_mean(speaker, said, y_bounds) if study.fit_intercept else 0.0
     bound, label_error = largest_target(y_bounds, mean), 0.0
     if agreed.label_sketch is not None and name != holder:
-        released = taken(said, "labels", (agreed.label_sketch.size,))
+        released = sketched_labels(agreed, first)
         largest = Target.from_sketch(agreed.label_sketch, released).bound
         bound, label_error = bound * largest, _label_error(agreed, released) / largest**2
     selected = np.arange(k)
     if agreed.selects(name):
-        selected = taken(found, "columns", (k,)).astype(np.int64)
-        if len(np.unique(selected)) < k or selected.min() < 0 or selected.max() >= study.member(name).n_features:
-            raise RefusedError(f"party {name!r} answered with columns that it does not have")
-    norm, filled = taken(found, "row norm", (2,)).tolist()
-    if norm <= 0.0:
-        raise RefusedError(f"party {name!r} answered with a row norm that is not above 0")
-    products = taken(found, "correlations", (k, 2))
+        selected = _columns(agreed, name, found)
+    norm, filled = _row_norm(agreed, name, found)
+    noise, noise_of_squares = agreed.noise(name, "correlations", PRODUCTS), agreed.noise(name, "moments", SQUARES)
+    products = taken(name, found, "correlations", (k, 2), largest_sum(n, 1.0, noise))
     squares = np.zeros((k, k))
-    squares[np.triu_indices(k)] = taken(found, "moments", (k * (k + 1) // 2,))
-    noise = agreed.noise(name, "correlations", PRODUCTS)
+    most = largest_sum(n, 1.0, noise_of_squares)
+    squares[np.triu_indices(k)] = taken(name, found, "moments", (k * (k + 1) // 2,), most)
     return Part(
         selected=selected,
         row_norm=norm,
@@ -93,8 +94,52 @@ def read_part(
         squares=squares + np.triu(squares, 1).T,
         variance_of_products=noise**2 + label_error * np.maximum(np.diag(squares), 0.0),
         noise_of_sums=noise / SUMS,
-        noise_of_squares=agreed.noise(name, "moments", SQUARES),
+        noise_of_squares=noise_of_squares,
     )
+
+
+def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
+    """What the party that holds the labels released of them."""
+    sketch, holder = agreed.label_sketch, agreed.study.label_holder
+    assert sketch is not None
+    most = largest_sum(sketch.n_rows, sketch.column_norm, agreed.noise(holder, "labels", sketch.sensitivity(1.0)))
+    return taken(holder, first[holder], "labels", (sketch.size,), most)
+
+
+def taken_sketch(agreed: Agreement, how: Cross, name: str, answer: Arrays, columns: int) -> Floats:
+    """A party's sketch of its columns, or of its score."""
+    noise = agreed.noise(name, "cross", how.sketch.sensitivity(1.0))
+    most = largest_sum(agreed.study.n_rows, how.sketch.column_norm, noise)
+    return taken(name, answer, "cross", (how.sketch.size, columns), most)
+
+
+def _label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
+    """Within the bounds of the labels, but for rounding."""
+    low, high = y_bounds
+    mean = float(taken(name, said, "label mean", (1,), 2.0 * max(-low, high, high - low))[0])
+    if not low - (high - low) <= mean <= high + (high - low):
+        raise RefusedError(f"party {name!r} answered 'label mean' with a number that is not between the bounds")
+    return mean
+
+
+def _columns(agreed: Agreement, name: str, found: Arrays) -> NDArray[np.int64]:
+    """The columns that a party selected."""
+    k, features, columns = agreed.n_selected[name], agreed.study.member(name).n_features, found.get("columns")
+    if columns is None or columns.shape != (k,) or columns.dtype.kind != "i":
+        raise RefusedError(f"party {name!r} did not answer with 'columns' as it should")
+    if len(np.unique(columns)) < k or columns.min() < 0 or columns.max() >= features:
+        raise RefusedError(f"party {name!r} answered with columns that it does not have")
+    return columns.astype(np.int64)
+
+
+def _row_norm(agreed: Agreement, name: str, found: Arrays) -> tuple[float, float]:
+    """What a party clipped its rows to, and how many of them are not zero."""
+    declared = agreed.study.entry_bound
+    longest = LARGEST_BOUND if declared is None else math.sqrt(agreed.n_selected[name]) * declared
+    norm, filled = taken(name, found, "row norm", (2,), _LARGEST).tolist()
+    if not min(SMALLEST_BOUND, longest) <= norm <= max(longest, 1.0):
+        raise RefusedError(f"party {name!r} answered 'row norm' with a number that no data gives")
+    return norm, filled
 
 
 def _label_error(agreed: Agreement, released: Floats) -> float:
@@ -106,18 +151,11 @@ def _label_error(agreed: Agreement, released: Floats) -> float:
     return noise + (0.0 if sketch.size >= sketch.n_rows else exact / sketch.size)
 
 
-def taken(answer: Arrays, name: str, shape: tuple[int, ...]) -> Floats:
-    """An array of an answer; another form is refused."""
-    array = answer.get(name)
-    if array is None or array.shape != shape or not np.all(np.isfinite(array)):
-        raise RefusedError(f"expected an answer with finite numbers {name!r} of shape {shape}")
-    return array
-
-
 def with_more(agreed: Agreement, name: str, part: Part, answer: Arrays) -> Part:
     """A party's part with the products that it released twice, each by what its noise leaves of it."""
     once, again = agreed.noise(name, "correlations", PRODUCTS) ** 2, agreed.noise(name, "cross", AGAIN) ** 2
     weight = once / (once + again)
-    change = taken(answer, "cross", part.products.shape) - part.products
+    most = largest_sum(agreed.study.n_rows, 1.0, math.sqrt(again))
+    change = taken(name, answer, "cross", part.products.shape, most) - part.products
     variance = part.variance_of_products - weight * once
     return replace(part, products=part.products + weight * change, variance_of_products=variance)

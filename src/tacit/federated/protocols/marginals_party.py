@@ -24,6 +24,7 @@ from tacit.privacy import Meter, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity, TopK
 
 _SKETCH_CLIP = 2.0  # of sketched labels, in deviations of what the sketch says
+_LARGEST = 1e100  # of what a question says of the target: sums of squares stay finite
 _ROUNDED_UP = 1.0 + 2.0**-40  # the norm of a row that was scaled to norm 1 in float64
 
 
@@ -171,13 +172,16 @@ def _told(agreed: Agreement, holding: Holding, question: Question, meter: Meter,
     sketch = agreed.label_sketch
     if sketch is None:
         low, high, *core = _array(question, "y bounds", (4 if agreed.bounds.finds_labels else 2,)).tolist()
-        if not 1e-100 < high - low < 1e100:
+        if not 1.0 / _LARGEST < high - low < _LARGEST:
             raise RefusedError("the bounds of the target must be two numbers, the lower one first")
-        if core and not (abs(core[0]) < 1e100 and 1e-100 < core[1] < 1e100):
+        if core and not (abs(core[0]) < _LARGEST and 1.0 / _LARGEST < core[1] < _LARGEST):
             raise RefusedError("the core of the target must be its middle and a width above 0")
         return _own_target(agreed, holding, (low, high), core or None, meter)
     if holding.name != agreed.study.label_holder:
-        return {"labels": _array(question, "labels", (sketch.size,))}
+        labels = _array(question, "labels", (sketch.size,))
+        if not np.all(np.abs(labels) < _LARGEST):
+            raise RefusedError("the sketched labels are too large to be squared")
+        return {"labels": labels}
     if question.arrays or "y bounds" not in memory:
         raise RefusedError("the party that holds the labels takes no arrays, and is asked for 'bounds' first")
     return {name: memory[name] for name in ("y bounds", "label mean", "y core") if name in memory}

@@ -186,5 +186,9 @@ def project(weights: Floats, radius: float) -> Floats:
         return weights
     falling = np.sort(sizes)[::-1]
     excess = (np.cumsum(falling) - radius) / np.arange(1, len(falling) + 1)
-    threshold = excess[np.flatnonzero(falling > excess)[-1]]
+    above = np.flatnonzero(falling > excess)
+    if not len(above):  # the radius is lost in the rounding of the weights
+        largest = int(np.argmax(sizes))
+        return np.where(np.arange(len(weights)) == largest, radius * np.sign(weights), 0.0)
+    threshold = excess[above[-1]]
     return np.sign(weights) * np.maximum(sizes - threshold, 0.0)

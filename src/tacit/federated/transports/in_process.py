@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tacit.federated.party import Node
+from tacit.federated.node import Node
 
 
 class InProcess:

@@ -17,13 +17,15 @@ _PATIENCE = 10.0  # seconds that a process gets to end by itself
 class Engine:
     """A SuperLink or a SuperNode as a process of its own, which ends when this process does, however that ends.
 
-    What it prints goes to a file in `home`. `secret` is known to the two processes and nobody else.
+    What it prints goes to a file in `home`. `secret` is known to the two processes and nobody else; `parties` are the
+    public keys of those whom a SuperLink takes long messages from, in base64 and with commas between them.
     """
 
-    def __init__(self, role: str, arguments: list[str], home: Path, secret: str) -> None:
+    def __init__(self, role: str, arguments: list[str], home: Path, secret: str, parties: str = "") -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.log = home / f"{role}.log"
-        own = {child.SECRET_VARIABLE: secret, child.PARENT_VARIABLE: str(os.getpid()), "FLWR_HOME": str(home.resolve())}
+        own = {child.SECRET_VARIABLE: secret, child.PARTIES_VARIABLE: parties}
+        own |= {child.PARENT_VARIABLE: str(os.getpid()), "FLWR_HOME": str(home.resolve())}
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", child.__file__, role, *arguments],

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from flwr.supercore.control import ControlHttpClient
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
+from tacit.federated.foreign import shown
 from tacit.federated.transports import MissingPartiesError
 from tacit.federated.transports.flower.child import SECRET_HEADER
 from tacit.federated.transports.flower.engine import Engine, new_secret
@@ -146,7 +148,8 @@ def listening(
     arguments += ["--ssl-ca-certfile", str(network.authority), "--ssl-certfile", str(network.certificate)]
     arguments += ["--ssl-keyfile", str(network.certificate_key), "--enable-supernode-auth"]
     arguments += ["--disable-runtime-dependency-installation", "--database", str((home / "superlink.db").resolve())]
-    with Engine("superlink", arguments, home, secret) as engine:
+    parties = b",".join(b64encode(key) for key in public_keys).decode()
+    with Engine("superlink", arguments, home, secret, parties) as engine:
         runtime = Runtime(network.own_address, network.authority.read_bytes(), [Header(SECRET_HEADER, secret)])
         control = runtime.client(ControlHttpClient)
         try:
@@ -155,7 +158,7 @@ def listening(
             with _run(runtime, control) as grid:
                 yield FlowerTransport(grid, public_keys, network.timeout, say)
         except httpx.HTTPError as error:
-            raise ConnectionError(f"the engine failed ({error}); it says why in {engine.log}") from error
+            raise ConnectionError(f"the engine failed ({shown(str(error))}); it says why in {engine.log}") from error
         finally:
             control.close()
             runtime.close()

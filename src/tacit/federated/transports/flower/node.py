@@ -23,6 +23,8 @@ from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, pull_and
 from flwr.supercore.interceptors import SuperExecAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import push_message
 
+from tacit.federated.foreign import shown
+from tacit.federated.protocols.base import RefusedError
 from tacit.federated.transports.flower.engine import Engine, free_port, new_secret
 from tacit.federated.transports.flower.network import Network, split
 from tacit.federated.transports.flower.runtime import Runtime, kept_alive, packed, unpacked
@@ -32,14 +34,20 @@ Say = Callable[[str], None]
 
 _POLL = 0.25  # seconds between two looks for a message, or for the coordinator
 _LAPSE = 90.0  # seconds after which the engine has certainly noticed that a process was killed
+_FAREWELL = 10.0  # seconds in which the coordinator hears that a party has stopped
 _RETRY = 5.0  # seconds between two tries meanwhile
 _LOOPBACK = "127.0.0.1"
 _CLAIM = "/flwr.proto.Runtime/AcquireTask"  # the call that asks for the secret
 _CONNECTED, _REFUSED = "SuperNode ID", "[code: "  # what the engine prints when it is let in, and when it is not
 
 
-def serve(answer: Answer, network: Network, private_key: Path, home: Path, say: Say) -> None:
+def serve(
+    answer: Answer, network: Network, private_key: Path, home: Path, say: Say, stopped: Callable[[], str | None]
+) -> None:
     """Connect to the coordinator, and answer it until it says that the study is done.
+
+    `stopped` gives the reason once the party will answer no more; the coordinator gets to hear of it, and then this
+    raises `RefusedError`.
 
     A process leaves a mark in `home` from before it may be let in until it was refused or is done: one that was killed
     meanwhile leaves it there. The engine takes its key again only when it has noticed, so the next process tries for a
@@ -50,7 +58,7 @@ def serve(answer: Answer, network: Network, private_key: Path, home: Path, say: 
     mark = home / "connecting"
     end = time.monotonic() + (_LAPSE if mark.exists() else 0.0)
     mark.touch()
-    while not _session(answer, network, private_key, home, say):
+    while not _session(answer, network, private_key, home, say, stopped):
         if time.monotonic() > end:
             mark.unlink()
             raise PermissionError(
@@ -62,12 +70,14 @@ def serve(answer: Answer, network: Network, private_key: Path, home: Path, say: 
     mark.unlink(missing_ok=True)
 
 
-def _session(answer: Answer, network: Network, private_key: Path, home: Path, say: Say) -> bool:
+def _session(
+    answer: Answer, network: Network, private_key: Path, home: Path, say: Say, stopped: Callable[[], str | None]
+) -> bool:
     """One life of a SuperNode, to the end of the study; False if it was not let in."""
     secret, port = new_secret(), free_port()
     shared = home / "supernode.secret"
     shared.unlink(missing_ok=True)
-    shared.touch(mode=0o600)
+    shared.touch(mode=0o600, exist_ok=False)
     shared.write_text(secret)
     arguments = ["--superlink", network.address, "--root-certificates", str(network.authority)]
     arguments += ["--auth-supernode-private-key", str(private_key), "--isolation", "process"]
@@ -76,7 +86,7 @@ def _session(answer: Answer, network: Network, private_key: Path, home: Path, sa
     owner = SuperExecAuthHttpInterceptor(master_secret=secret.encode(), protected_methods={_CLAIM})
     runtime = Runtime(f"{_LOOPBACK}:{port}", None, [owner])
     with closing(runtime), Engine("supernode", arguments, home, secret) as engine:
-        connected = False
+        connected, reason, last_words = False, None, 0.0
         tasks: list[_Task] = []
         while engine.is_running:
             if not connected and _CONNECTED in engine.log.read_text(errors="replace"):
@@ -90,11 +100,19 @@ def _session(answer: Answer, network: Network, private_key: Path, home: Path, sa
             except httpx.TransportError:  # the engine is starting, or ending
                 done = False
             except httpx.HTTPStatusError as error:
-                raise ConnectionError(f"the engine failed ({error}); {engine.log} says why") from error
+                raise ConnectionError(f"the engine failed ({shown(str(error))}); {engine.log} says why") from error
             if done:
                 return True
+            reason = stopped()
+            if reason is not None:
+                last_words = last_words or time.monotonic() + _FAREWELL
+                if time.monotonic() > last_words:
+                    break
             time.sleep(_POLL)
         said = engine.log.read_text(errors="replace")
+    if reason is not None:
+        (home / "connecting").unlink(missing_ok=True)
+        raise RefusedError(reason)
     if connected or _REFUSED not in said:
         raise ConnectionError(f"the connection to the coordinator ended; {engine.log} says why")
     return False

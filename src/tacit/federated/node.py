@@ -1,0 +1,227 @@
+"""`Node`: answers for a party, to a coordinator that it does not trust.
+
+A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
+everything that the answer is made of: the request, the data, and what the party remembers. A round is bound on disk to
+one request before anything is computed. So a round that was interrupted gives the same bytes when it is made again;
+and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise. What
+was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator asks,
+there is no more.
+"""
+
+import hashlib
+import hmac
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from tacit import __version__
+from tacit.federated import messages
+from tacit.federated.foreign import shown
+from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
+from tacit.federated.messages import Refusal, Reply, Request, Restart
+from tacit.federated.party import Party
+from tacit.federated.protocols import part_of, protocol_for
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
+from tacit.federated.protocols.columns import is_sparse
+from tacit.federated.stores import Entry, Greeting
+from tacit.federated.study import Study
+from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
+from tacit.privacy.events import composed
+
+HELLO = "hello"  # the step of round 0, in which nothing is released
+
+_SEED = b"tacit.federated seeded party:"
+_ROUND = b"tacit.federated round/2:"
+
+
+class Node:
+    """Answers the rounds of one study for one party.
+
+    Parameters
+    ----------
+    study : Study
+        What the party agreed to. Anything else is refused.
+    party : Party
+        Its data.
+    path : path, optional
+        Where its journal is kept, on its own disk; None keeps it in memory, where it does not survive the process.
+    warn : bool
+        Whether a study that protects nobody is warned of; False where whoever runs the party wrote the study.
+
+    Attributes
+    ----------
+    stopped : str or None
+        Why this node answers nothing any more: its journal is older than what the coordinator holds.
+    """
+
+    def __init__(self, study: Study, party: Party, path: Path | str | None = None, *, warn: bool = True) -> None:
+        for caution in study.cautions if warn else ():
+            warnings.warn(caution, stacklevel=2)
+        self._holding = party.holding(study)
+        self.study, self.name = study, self._holding.name
+        self.stopped: str | None = None
+        self._protocol = protocol_for(study)
+        self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
+        tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
+        self._data = _fingerprint(self._holding, tag)
+        self._greeting = self._greets(tag)
+        self._journal = PartyJournal(path)
+        key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
+        self._keyed = hmac.new(key, _ROUND, "sha256")
+
+    def answer(self, request: bytes) -> bytes:
+        """The reply to a request: the stored one if it was answered before, a refusal if it is not to be answered."""
+        number, digest = 0, messages.digest(request)
+        try:
+            asked = messages.read(request)
+            if not isinstance(asked, Request):
+                raise RefusedError("a party answers requests, and nothing else")
+            number = asked.round
+            self._check(asked)
+            return self._answer(asked, digest)
+        except BegunAgainError:
+            return messages.write(Restart(self.study.digest, self.name, number, digest))
+        except BehindError as behind:
+            reason = self.stopped = str(behind)
+        except RefusedError as refused:
+            reason = str(refused)
+        reason = shown(reason, messages.LONGEST_TEXT)
+        return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
+
+    def ledger(self) -> list[Entry]:
+        """What this party released in this study so far, as its journal holds it."""
+        return self._journal.ledger(self.study.digest)
+
+    def spent(self) -> Guarantee | None:
+        """What this party's own releases so far gave away, from its ledger alone; None before the first one."""
+        ledger = self.ledger()
+        if not ledger:
+            return None
+        parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
+        event, budget = composed(parts), self.study.budget
+        return Guarantee(
+            epsilon_of(event, budget.delta) if budget.is_private else budget.epsilon,
+            budget.delta,
+            budget.adjacency,
+            f"party {self.name} of federated {self._protocol.name}",
+            event,
+            self.study.n_rows,
+            self.study.random_state is not None,
+        )
+
+    def close(self) -> None:
+        """Let go of the journal; a new node goes on from there."""
+        self._journal.close()
+
+    def _check(self, asked: Request) -> None:
+        """Refuse those who agreed on something else. The texts are fixed but for names that are public."""
+        if self.stopped is not None:
+            raise RefusedError(self.stopped)
+        if asked.study != self.study.digest:
+            raise RefusedError(
+                f"party {self.name!r} did not agree on this study; compare the study files, which must be equal in"
+                " every value"
+            )
+        if asked.party != self.name:
+            raise RefusedError(f"the request is for another party than {self.name!r}")
+        if asked.version != __version__:
+            raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
+        more = asked.arrays or asked.held != messages.HOLDS_NOTHING
+        if (asked.step == HELLO) != (asked.round == 0) or (asked.round == 0 and more):
+            raise RefusedError("a study begins with one hello, and with nothing else")
+
+    def _greets(self, tag: bytes) -> Greeting:
+        """Round 0: there is one request for it, and one reply for as long as the ids are the same."""
+        study, name = self.study.digest, self.name
+        request = messages.digest(messages.write(Request(study, name, 0, HELLO)))
+        facts: Arrays = {
+            "shape": np.array([self.study.n_rows, self.study.member(name).n_features], dtype=np.int64),
+            "tag": np.frombuffer(tag, dtype=np.uint8),
+        }
+        return Greeting(request, messages.write(Reply(study, name, 0, request, facts)))
+
+    def _answer(self, asked: Request, digest: bytes) -> bytes:
+        study, number = self.study.digest, asked.round
+        state = self._journal.accept(study, number, digest, asked.held)
+        if state.reply is not None:
+            return state.reply
+        if number == 0:
+            return self._journal.finish(study, number, self._greeting.reply, {}, [])
+        source = self._source(digest, state.memory, state.made)
+        answer, spent = self._compute(asked, state.memory, self.plan.meter(source, made=state.made))
+        reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
+        return self._journal.finish(study, number, reply, answer.memory, spent)
+
+    def _compute(self, asked: Request, memory: Arrays, meter: Meter) -> tuple[Answer, list[Entry]]:
+        left = self._left(meter)
+        try:
+            answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), meter, memory)
+        except PlanViolationError:
+            raise RefusedError(f"the request asks for more than the study grants of party {self.name!r}") from None
+        after = self._left(meter)
+        spent = [
+            Entry(
+                self.study.digest,
+                asked.round,
+                release.name,
+                release.kind,
+                left[release.name] - after[release.name],
+                self.plan.multiplier(release.name),
+            )
+            for release in self.plan.plan.releases
+            if after[release.name] < left[release.name]
+        ]
+        unplanned = set(answer.releases) - {entry.release for entry in spent}
+        if unplanned:
+            raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
+        return answer, spent
+
+    def _left(self, meter: Meter) -> dict[str, int]:
+        return {release.name: meter.left(release.name) for release in self.plan.plan.releases}
+
+    def _source(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> NoiseSource:
+        """The noise of a round: HMAC, under the party's key, of all that the answer is made of.
+
+        A journal may be copied or rolled back, and a round then be answered twice. Equal noise in two answers that
+        are otherwise different would give away the difference of what was measured. So whatever can make answers
+        differ is part of the key, each as a digest of 32 bytes:
+
+        - the request, every byte. It names the study by the digest of all that was agreed, the party, the round and
+          the version of Tacit, all of which were checked, and the replies that the coordinator holds.
+        - the data: columns, labels and ids, in the order that rows are taken in.
+        - the state: what the party remembers of its own earlier rounds, and how often it made each release.
+
+        Nothing else enters an answer but the machine that does the sums. On another one, the same round of a journal
+        that was rolled back may differ by how sums are rounded.
+        """
+        state = hashlib.sha256(hashlib.sha256(messages.write_arrays(memory)).digest())
+        state.update(json.dumps(sorted(made.items())).encode())
+        keyed = self._keyed.copy()
+        for part in (request, self._data, state.digest()):
+            keyed.update(part)
+        return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
+
+
+def _seeded_key(study: Study, name: str) -> bytes | None:
+    """The key of a party's noise where the study fixes it; None asks for one of the operating system's."""
+    if study.random_state is None:
+        return None
+    return hashlib.sha256(_SEED + f"{study.random_state}|{name}".encode()).digest()
+
+
+def _fingerprint(holding: Holding, tag: bytes) -> bytes:
+    """A digest of all of a party's data. It stays in the party's own file, next to the key of its noise.
+
+    Each array is preceded by its type and its length, so that no two tables are spelled alike.
+    """
+    X, targets = holding.X, holding.targets
+    parts = [X.indptr, X.indices, X.data] if is_sparse(X) else [X]
+    parts += [np.frombuffer(tag, dtype=np.uint8), *([] if targets is None else [targets])]
+    hashed = hashlib.blake2b(repr((is_sparse(X), X.shape, targets is None)).encode(), digest_size=32)
+    for part in parts:
+        hashed.update(f"{part.dtype.str}:{part.size}:".encode())
+        hashed.update(np.ascontiguousarray(part).data)
+    return hashed.digest()
