@@ -22,12 +22,6 @@ pytestmark = quiet
 
 
 @pytest.fixture
-def document(tmp_path):
-    """The document of a model, as Python has it, to be changed."""
-    return lambda name="logistic": json.loads(text_of(made(name), tmp_path))
-
-
-@pytest.fixture
 def nothing_runs(monkeypatch, tmp_path_factory):
     """Any way to run code from a file would be seen; importing and compiling is done before."""
     folder = tmp_path_factory.mktemp("before")
@@ -270,43 +264,3 @@ def test_files_that_are_no_text(tmp_path):
     (tmp_path / "m.json").write_bytes(buffer.getvalue())
     with pytest.raises(ValueError, match="not JSON"):
         tacit.load(tmp_path / "m.json")
-
-
-@pytest.mark.parametrize("part", ["table", "clipper", "scaler"])
-def test_a_model_inside_a_table_must_fit_it(part, document, tmp_path):
-    changed = document("table")
-    changed["model"]["parts"]["model"] = document(part)["model"]
-    with pytest.raises(ValueError, match=r"its class must be one of|columns must give as many features"):
-        loaded(changed, tmp_path)
-
-
-def test_columns_of_a_table_are_checked(document, tmp_path):
-    for place, key, value in (
-        (0, "name", 3),
-        (0, "name", "kind"),
-        (0, "fill", "x"),
-        (0, "fill", {"float": "nan"}),
-        (1, "categories", {"tuple": ["x"]}),
-        (1, "categories", {"tuple": ["x", "x"]}),
-        (1, "categories", {"tuple": ["x", 1.0]}),
-        (1, "categories", ["x", "y"]),
-        (1, "fill", 1.0),
-    ):
-        changed = document("table")
-        changed["model"]["parameters"]["columns"]["tuple"][place]["column"][key] = value
-        with pytest.raises(ValueError, match="column"):
-            loaded(changed, tmp_path)
-
-
-def test_parties_must_agree(document, tmp_path):
-    for attribute in ("coefs_", "features_", "row_norms_", "uplink_bytes_"):
-        changed = document("federated lasso")
-        held = changed["model"]["attributes"][attribute]["dict"]
-        held["north"] = held.pop("west")
-        with pytest.raises(ValueError, match="must be about the same parties"):
-            loaded(changed, tmp_path)
-    changed = document("federated lasso")
-    held = changed["model"]["attributes"]["coefs_"]["dict"]
-    held["east"] = held.pop("east")  # the same parties in another order
-    with pytest.raises(ValueError, match="coef_ must be the coefficients of the parties"):
-        loaded(changed, tmp_path)
