@@ -57,6 +57,7 @@ def run(bench, folder, *options):
     return list(bench.records.Store(folder / "dp_fw.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_run_measures_everything_and_writes_the_page(tiny, tmp_path):
     sets = ("--sets", "RCV1", "news20", "signs", "draws", "growth")
     records = run(tiny, tmp_path, *sets)
@@ -169,6 +170,7 @@ def test_a_whole_fit_and_a_partial_one_are_the_same_run(bench):
     assert made == 20  # all that were planned, in one loop
 
 
+@pytest.mark.slow
 def test_memory_is_measured_in_a_process_of_its_own(bench):
     found = bench.kdda.measure(bench.problems.Shape(300, 1_000, 12), 3)
     assert found["bytes"] == 300 * 12 * 8 + 301 * 4

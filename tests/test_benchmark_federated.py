@@ -57,6 +57,7 @@ def run(bench, folder, *options):
     return list(bench.records.Store(folder / "federated.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_run_measures_everything_and_writes_the_page(tiny, tmp_path, monkeypatch):
     drawn, save = {}, tiny.figures._save
 

@@ -41,6 +41,7 @@ def test_a_fit_holds_one_copy_of_the_data_and_little_else(model, copies, order):
     assert copies < peak / X.nbytes < copies + 0.3
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_memory_writes_its_table(tmp_path, capsys):
     sys.path.insert(0, str(BENCHMARKS))
     try:

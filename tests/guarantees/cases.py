@@ -193,13 +193,15 @@ SUMS = [case for case in BASIC if not case.perturbs]
 
 
 def timed(cases):
-    """The same, of solvers that sample rows mostly for the long run: each budget takes time to calibrate."""
-    return [pytest.param(case, marks=[pytest.mark.slow] * _is_long(case)) for case in cases]
+    """The same, some of them for the long run only."""
+    return [pytest.param(case, marks=[pytest.mark.slow] * is_long(case)) for case in cases]
 
 
-def _is_long(case):
+def is_long(case):
+    """Solvers that sample rows: each budget takes time to calibrate. Storages and declared bounds take turns, too."""
     quick = {"sgd": ("squared", "logistic"), "dual": ("squared",)}.get(case.solver.name, (case.loss,))
-    return case.loss not in quick or (case.whole and case.loss != "squared")
+    repeats = case.sparse != case.declared and not (case.wide or case.text or case.variant)
+    return case.loss not in quick or (case.whole and case.loss != "squared") or repeats
 
 
 basic = pytest.mark.parametrize("case", timed(BASIC), ids=str)

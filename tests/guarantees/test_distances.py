@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms import GaussianVector, Sensitivity, additive
 from tacit.privacy.noise import samplers
 from tacit.solvers import dual
 
-from .cases import ROUNDING, N, _is_long, quiet
+from .cases import BASIC, ROUNDING, N, is_long, quiet
 from .everything import EVERYTHING, FITS, Entry, of_case
 from .mutants import PAGE, written
 from .transcripts import LeakError, Missing, transcript
@@ -30,12 +30,8 @@ MUTANT = 1.0 / math.sqrt(2.0)
 
 
 def _params(entries):
-    """Fits whose budget takes time to calibrate, and those of further losses and storages, are for the long run."""
-    return [pytest.param(e, marks=[pytest.mark.slow] * is_long(e), id=str(e)) for e in entries]
-
-
-def is_long(entry):
-    return entry.case is not None and _is_long(entry.case)
+    long = [entry.case is not None and is_long(entry.case) for entry in entries]
+    return [pytest.param(e, marks=[pytest.mark.slow] * slow, id=str(e)) for e, slow in zip(entries, long, strict=True)]
 
 
 class Reach:
@@ -74,12 +70,10 @@ def test_no_row_moves_a_release_too_far_and_every_smaller_sensitivity_is_caught(
 
 
 BLOCK = 1024
-ALONE = [
-    e.case for e in FITS if e.adjacency == "add-remove" and not e.case.sparse and e.case.declared and not is_long(e)
-]
+ALONE = [replace(case, declared=True) for case in BASIC if case.adjacency == "add-remove" and not case.samples]
 
 
-@pytest.mark.parametrize("case", [c for c in ALONE if not c.samples and not c.variant and not c.wide], ids=str)
+@pytest.mark.parametrize("case", [case for case in ALONE if not case.whole], ids=str)
 def test_a_row_in_a_block_of_its_own_moves_no_release_too_far(case):
     entry = of_case(case, n=BLOCK + 1)
     rows = entry.hostile(None)

@@ -35,6 +35,7 @@ every_loss = pytest.mark.parametrize("loss", SOLVER.losses)
 either_adjacency = pytest.mark.parametrize("adjacency", SOLVER.adjacencies)
 either_table = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 every_length = pytest.mark.parametrize("count", [1, 5, 20])
+audited_lengths = pytest.mark.parametrize("count", [5, *(pytest.param(t, marks=pytest.mark.slow) for t in (1, 20))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,8 +221,8 @@ def mu_of(outputs, confidence=0.999):
     return audit.mu_lower_bound(outputs, confidence=confidence, score=lambda ratios: ratios[:, 0])
 
 
-@every_length
-@either_adjacency
+@pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
+@audited_lengths
 def test_the_best_test_between_two_worlds_finds_no_more_than_is_claimed(count, adjacency):
     run = Run("logistic", adjacency, sparse=adjacency == "add-remove", count=count, clip=0.5)
     outputs = audited(run, *worst_rows(run))
@@ -230,13 +231,14 @@ def test_the_best_test_between_two_worlds_finds_no_more_than_is_claimed(count, a
     assert 0.0 < epsilon <= min(recomputed(run.calibrated.event, DELTA), count * run.e0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "squared hinge"])
 def test_other_losses_pass_the_same_audit(loss):
     run = Run(loss, sparse=True)
     assert mu_of(audited(run, *worst_rows(run))) <= run.mu
 
 
-@every_length
+@audited_lengths
 def test_half_the_noise_is_caught(count):
     run = Run("logistic", count=count, clip=0.5)
     one, other = worst_rows(run)

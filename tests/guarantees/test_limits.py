@@ -85,11 +85,20 @@ def fitted(case, request, X, targets):
     return Z, targets, (fit.coef * scale, fit.intercept + fit.coef @ centre), scale
 
 
-@pytest.mark.parametrize("epsilon", [1e8, math.inf])
+def _params(cases):
+    """Both storages take turns with bounds that are declared or not; the other half is for the long run."""
+    slow = [pytest.mark.slow]
+    return [pytest.param(c, marks=slow * (c.sparse != c.declared or c.adjacency != "add-remove")) for c in cases]
+
+
+barely_noisy = pytest.mark.parametrize("epsilon", [pytest.param(1e8, marks=pytest.mark.slow), math.inf])
+
+
+@barely_noisy
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
     "case",
-    [c for c in CASES + TEXT if c.optimises and not c.whole and (c.adjacency == "add-remove" or c.declared)],
+    _params(c for c in CASES + TEXT if c.optimises and not c.whole and (c.adjacency == "add-remove" or c.declared)),
     ids=str,
 )
 def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
@@ -136,7 +145,7 @@ SERVED = [
 ]
 
 
-@pytest.mark.parametrize("epsilon", [1e8, math.inf])
+@barely_noisy
 @pytest.mark.parametrize(("case", "kind"), SERVED, ids=str)
 def test_without_noise_corners_are_those_of_scikit_learn(case, kind, epsilon):
     asked, l2 = CORNERS[kind]

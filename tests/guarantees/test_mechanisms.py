@@ -242,7 +242,7 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(case, adj
 # Mutants.
 
 
-@every_adjacency
+@pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @every_case
 def test_half_the_noise_is_flagged(case, adjacency, monkeypatch):
     grant = Meter.grant
@@ -255,6 +255,7 @@ def test_half_the_noise_is_flagged(case, adjacency, monkeypatch):
     assert case.attack(adjacency, confidence=0.99) > case.claim
 
 
+@pytest.mark.slow
 @every_case
 def test_a_sensitivity_that_forgets_the_adjacency_is_flagged(case, monkeypatch):
     if isinstance(case.mechanism, Quantile):
@@ -348,6 +349,7 @@ def test_sampling_amplifies_as_much_as_accounted_and_no_more():
 # Composition: a whole plan, attacked as one.
 
 
+@pytest.mark.slow
 @every_adjacency
 def test_a_plan_of_several_releases_is_attacked_as_one(adjacency):
     plan = Plan(

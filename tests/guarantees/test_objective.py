@@ -275,6 +275,7 @@ def fresh(run):
     return replace(run)
 
 
+@pytest.mark.slow
 @every_run
 def test_the_likelihood_ratio_finds_a_good_part_of_the_claim_and_not_more(run):
     run = fresh(run)
@@ -290,13 +291,14 @@ def test_the_likelihood_ratio_finds_a_good_part_of_the_claim_and_not_more(run):
     assert (0.15 if all_of_it else 0.1) * run.rho <= rho <= run.rho
 
 
-@pytest.mark.parametrize("run", RUNS[:3], ids=str)
+@pytest.mark.parametrize("run", [RUNS[0], *(pytest.param(run, marks=pytest.mark.slow) for run in RUNS[1:3])], ids=str)
 def test_half_the_noise_is_caught(run):
     run = fresh(run)
     with half_the_noise():
         assert run.least_rho(run.worlds, 2_000, confidence=0.99) > run.rho
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_caught_by_outputs_alone():
     run = fresh(RUNS[0])
     with half_the_noise():
@@ -304,6 +306,7 @@ def test_half_the_noise_is_caught_by_outputs_alone():
     assert audit._lower_bound(outputs, least_rho, 0.99, None) > run.rho
 
 
+@pytest.mark.slow
 @every_run
 def test_rows_that_are_not_clipped_are_caught(run, monkeypatch):
     run = fresh(run)
@@ -311,6 +314,7 @@ def test_rows_that_are_not_clipped_are_caught(run, monkeypatch):
     assert run.least_rho(run.worlds, 1_000, confidence=0.99, clipped=False) > run.rho
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_modulus_that_is_far_too_small_leaks_curvature(adjacency):
     """A row that agrees with the weights has no gradient, but holds them in place where the penalty does not."""

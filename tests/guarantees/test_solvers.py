@@ -27,12 +27,9 @@ from tacit.solvers import SOLVERS
 
 from .cases import (
     CASES,
-    PAIRS,
-    ROUNDING,
     WITH_WIDE_FORM,
     D,
     N,
-    claimed_mu,
     every_case,
     every_variant,
     fresh_fits,
@@ -42,7 +39,7 @@ from .cases import (
     sample,
     told,
 )
-from .transcripts import mu_between, transcript, two_worlds, wrong_noise
+from .transcripts import transcript, wrong_noise
 
 pytestmark = quiet
 
@@ -101,39 +98,7 @@ def test_another_accountant_finds_the_same_epsilon(case, epsilon):
     assert 0.98 * epsilon <= recomputed(guarantee.event, guarantee.delta) <= epsilon == guarantee.epsilon
 
 
-# --- no row moves a release further than its noise covers ------------------------------------------------------------
-
-
-@every_variant
-@pytest.mark.parametrize("name", PAIRS)
-def test_one_row_moves_no_release_too_far(case, name):
-    worlds = pair_of_tables(case, name)
-    fit = fresh_fits(case)
-    group = 1 if case.adjacency == "replace-one" else 2
-    mu = claimed_mu(fit(worlds[0]).guarantee.event)
-    for one, other in (worlds, worlds[::-1], worlds):
-        pairs = two_worlds(fit, one, other)
-        assert max(step.moved(world) for step, world in pairs) <= group * ROUNDING
-        assert mu_between(pairs) <= group * mu * ROUNDING
-        if case.samples:
-            assert all(0 in step.sample for step, _ in pairs if step.sampling < 1)
-
-
-@every_variant
-def test_no_random_row_moves_a_release_too_far(case):
-    rng = np.random.default_rng(0)
-    for _ in range(
-        2 if case.samples else 8
-    ):  # each budget of a solver that samples is calibrated anew, which takes time
-        fit = fresh_fits(case, epsilon=10 ** rng.uniform(-1, 3), fit_intercept=rng.random() < 0.7)
-        worlds = []
-        for _ in range(2):
-            X, targets = sample(case)
-            X[0] = rng.normal(size=D) * 10 ** rng.uniform(-3, 3, size=D)
-            targets[0] = rng.choice(case.far_targets)
-            worlds.append((case.store(X), targets))
-        group = 1 if case.adjacency == "replace-one" else 2
-        assert all(step.moved(world) <= group * ROUNDING for step, world in two_worlds(fit, *worlds))
+# --- noise; how far a row moves a release is in `test_distances` ---------------------------------------------------
 
 
 @every_variant

@@ -137,6 +137,7 @@ def test_nan_infinity_and_huge_values_are_outputs_too():
 # Soundness: no more than is there is found.
 
 
+@pytest.mark.slow
 def test_bounds_exceed_the_truth_no_more_often_than_stated():
     # 500 audits of each mechanism at 80% confidence: 100 violations are permitted. Two independent errors of
     # 10% each rarely add up: the rate to expect is 3.5%, and then 40 violations have probability 2e-6.

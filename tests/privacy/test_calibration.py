@@ -250,6 +250,7 @@ def test_fixed_and_shared_of_different_kinds(fixed, shared):
 
 
 # These searches once ran for ever: epsilon cannot fall to the middle of the landing zone.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("taken", "fixed"),
     [

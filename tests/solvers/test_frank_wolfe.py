@@ -418,6 +418,7 @@ def test_rows_without_entries_are_served(loss):
 # --- where it is the right tool --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_few_signs_out_of_many_are_found():
     """Rows of 10,000 signs, 5 of which matter: with the defaults, and a declared bound on entries."""
     n, d, scores = 2_000, 10_000, []

@@ -167,6 +167,7 @@ def test_a_stronger_penalty_gives_smaller_weights():
     assert norms[0] > 1.05 * norms[1] > 2 * norms[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [50.0, 1e4, 1e7])
 def test_columns_that_always_come_together_do_not_upset_the_steps(epsilon):
     """The curvature is then as large as can be, far more than steps for text expect."""
