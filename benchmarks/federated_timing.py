@@ -89,7 +89,8 @@ def overhead(parties: int, rounds: int, seed: int) -> dict[str, float]:
             "overhead", "squared", members, ROWS, 1.0, protocol="feature-sharing", geometry="product", n_iter=rounds,
             n_shared=4, sketch_size=64, entry_bound=3.0, y_bounds=(-3.0, 3.0), fit_intercept=False, random_state=seed,
         )  # fmt: skip
-    nodes = [Node(study, Party(rng.standard_normal((ROWS, COLUMNS)), y, name=name)) for name in names]
+    held = [Party(rng.standard_normal((ROWS, COLUMNS)), y, name=name) for name in names]
+    nodes = [Node(study, party, warn=False) for party in held]
     coordinator, watch = Coordinator(study), Watch()
     with watched(watch):
         start = time.process_time()

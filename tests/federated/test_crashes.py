@@ -4,6 +4,8 @@ Journals are where state is kept, so the steps are the calls to them: a process 
 dies is made again from its file, and the round is sent again.
 """
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,7 @@ def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
     parties = some_parties()
     origin = tmp_path / "origin"
     Reviving(study, origin, parties)  # enrolled, with keys, and no further
-    enrolled = {party.name: (origin / party.name).read_bytes() for party in parties}
+    enrolled = shutil.copytree(origin, tmp_path / "enrolled")
     fate = Fate(monkeypatch)
     expected, wire, nodes = run(study, parties, origin)
     ledgers = [node.ledger() for node in nodes]
@@ -100,10 +102,7 @@ def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
     assert moments == 4 * sum(1 + len(requests) for requests in wire.requests)  # two steps, each with two sides
 
     for at in range(moments):
-        folder = tmp_path / str(at)
-        folder.mkdir()
-        for name, journal in enrolled.items():
-            (folder / name).write_bytes(journal)
+        folder = shutil.copytree(enrolled, tmp_path / str(at))
         fate.moments, fate.die_at = 0, at
         wire = Reviving(study, folder, parties)
         outcome, deaths = finished(study, folder, wire)

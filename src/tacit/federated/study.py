@@ -151,10 +151,7 @@ class Study:
         if self.y_bounds is not None:
             low, high = (checks.real("y_bounds", value) for value in self.y_bounds)
             if not (max(-low, high) <= _LARGEST and high - low >= _SMALLEST):
-                raise ValueError(
-                    f"y_bounds must be two numbers, the lower one first, at most {_LARGEST:g} in size and at least"
-                    f" {_SMALLEST:g} apart"
-                )
+                raise ValueError(f"y_bounds must be two numbers in order, at most {_LARGEST:g}, {_SMALLEST:g} apart")
             put(self, "y_bounds", (low, high))
         if (self.classes is not None) == (self.loss == "squared"):
             raise ValueError("a classification needs its two classes, and a regression has none")
@@ -202,10 +199,7 @@ class Study:
         """What a party is to know before it takes part: why its rows would not be protected, if they would not."""
         told = []
         if not self.budget.is_private:
-            told.append(
-                "epsilon is inf in this study: no noise is added, and nobody's data is protected. Take part with data"
-                " about nobody only"
-            )
+            told.append("epsilon is inf in this study: no noise is added, and nobody's data is protected")
         if self.random_state is not None:
             told.append("random_state is set in this study: whoever knows it can subtract the noise")
         return tuple(told)

@@ -61,7 +61,7 @@ async def _answer(send: Any, status: int) -> None:
 
 
 async def _body(headers: Headers, receive: Any, longest: int) -> bytes | None:
-    """The body of a request; None if it is longer than that, of which no more is read then."""
+    """The body of a request; None if it is longer than that, of which no more is kept then."""
     told = headers.get(b"content-length", b"0")
     if not told.isdigit() or len(told) > 12 or int(told) > longest:
         return None
