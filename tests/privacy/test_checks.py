@@ -44,9 +44,9 @@ def test_nan_is_refused(value):
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: type(value).__name__)
 def test_what_is_no_number_is_refused(value):
-    with pytest.raises(TypeError, match="^epsilon must be a real number, got"):
+    with pytest.raises(TypeError, match=r"^epsilon must be a real number, got"):
         checks.real("epsilon", value)
-    with pytest.raises(TypeError, match="^n_iter must be an integer, got"):
+    with pytest.raises(TypeError, match=r"^n_iter must be an integer, got"):
         checks.count("n_iter", value)
 
 

@@ -23,8 +23,8 @@ OPTIONS = """fit_intercept : bool, default=True
         Bounds on the coefficients, in their own units. Each side is a number, an array with one number for each feature
         (infinity where there is no bound), or None. `(0, None)` asks for non-negative coefficients.
     n_iter : int, default=None
-        Steps of the gradient, greedy and frank-wolfe solvers: at most 100,000, of frank-wolfe 1,000,000. None: a rule in
-        the numbers of rows and columns and the budget.
+        Steps of the gradient, greedy and frank-wolfe solvers: at most 100,000, of frank-wolfe 1,000,000. None: a rule
+        in the numbers of rows and columns and the budget.
     n_passes : float, default=None
         Passes over the rows of the sgd and dual solvers, or over the columns of the coordinate solver: at most 100,000,
         in at most ten million steps. None: a rule as above.

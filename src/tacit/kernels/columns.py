@@ -8,10 +8,10 @@ A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays 
 intercept, a column of ones.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compilation import compiled
 from tacit.kernels.gradient import BLOCK
 from tacit.problems.compiled import kernel
 
@@ -20,7 +20,7 @@ Table = NDArray[np.floating]
 Integers = NDArray[np.int64]
 
 # Sums may be taken in another order, products and sums may share a rounding; infinities and NaN keep their meaning.
-loop = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+loop = compiled(fastmath=frozenset({"reassoc", "contract", "nsz"}))
 
 
 @loop  # type: ignore[misc]

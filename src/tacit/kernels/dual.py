@@ -13,10 +13,10 @@ together. What is not a number adds nothing.
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compilation import compiled
 from tacit.kernels.gradient import HINGE, SQUARED, SQUARED_HINGE
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 Places = NDArray[np.integer]
 
 EXACT, NEWTON = 0, 1
-_loop = numba.njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+_loop = compiled(fastmath=frozenset({"reassoc", "contract", "nsz"}))
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)
 
 

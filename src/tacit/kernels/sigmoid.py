@@ -8,11 +8,12 @@ of the truth, which as the derivative of a loss is far below what any noise or a
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from tacit.compilation import compiled
 
 _ONE, _FARTHEST = np.float32(1.0), np.float32(87.0)
 _PER_OCTAVE = np.float32(1.4426950408889634)
@@ -40,7 +41,7 @@ def _from_bits(_: Any, __: Any) -> Any:
 
 # A function that says nothing of fastmath is compiled with that of its caller: sums taken in another order would make
 # the rounding above vanish, and with it all but the power of two.
-_exact = numba.njit(cache=True, error_model="numpy", fastmath={"contract"})
+_exact = compiled(fastmath=frozenset({"contract"}))
 
 
 @_exact  # type: ignore[misc]

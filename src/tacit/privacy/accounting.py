@@ -10,9 +10,9 @@ Mixed kinds are sound because one accountant always sees the whole event: all Ga
 (exactly), then either every part has a dominating pair and the PLDs are convolved, or every part has a Renyi
 curve (zCDP with rho is `rho * order`) and the curves are added. Parts are never accounted apart and added up.
 
-A PLD is a grid of privacy losses. Its spacing is `DISCRETIZATION` where losses are moderate. Where they are large, at an
-epsilon of 20 or more, it is a power of two times that, so that time and memory do not grow with epsilon (`spacing_of`).
-Any spacing rounds losses up, so the bound stays a bound.
+A PLD is a grid of privacy losses. Its spacing is `DISCRETIZATION` where losses are moderate. Where they are large, from
+an epsilon of about 10 on, it is a power of two times that, so that time and memory do not grow with epsilon
+(`spacing_of`). Any spacing rounds losses up, so the bound stays a bound.
 
 Two numerical traps are closed here. The PLD convolution raises a discrete Fourier transform to the power of the
 number of steps; its rounding error grows with that power and turns *unsound* below a delta of about 1e-16 per
@@ -44,9 +44,9 @@ DISCRETIZATION = 1e-4
 _POINTS_OF_ONE = 1 << 16  # in the grid of a single release, whose points cost microseconds each
 _POINTS_OF_ALL = 1 << 18  # in the grid of their composition
 _TAIL = 10.0  # deviations to either side that a grid covers
-# The PLD library takes exp of a Laplace release's epsilon and of the spacing, which overflows at 709. Above this, bounds
-# take its place: a Laplace release's pure epsilon, which is about 1 too much; and for a spacing, which is this large
-# where epsilon is above 1e7, bounds that ignore sampling.
+# The PLD library takes exp of a Laplace release's epsilon and of the spacing, which overflows at 709. Above this,
+# bounds take its place: a Laplace release's pure epsilon, which is about 1 too much; and for a spacing, which is this
+# large where epsilon is above 1e7, bounds that ignore sampling.
 _LARGEST_LOSS = 500.0
 
 _FOURIER_ERROR_PER_STEP = 4e-16
@@ -132,7 +132,7 @@ def rho_from_budget(epsilon: float, delta: float) -> float:
 
 
 def spacing_of(event: DpEvent) -> float:
-    """The spacing of the event's PLD: the finest power of two times `DISCRETIZATION` whose grids are of bounded size."""
+    """The spacing of the event's PLD: the finest power of two times `DISCRETIZATION` with grids of bounded size."""
     parts = [(*_spread(leaf), times) for leaf, times in merged(event)]
     widest = max((width for width, _, _ in parts), default=0.0)
     composed = min(

@@ -1,7 +1,7 @@
 """How many steps a user may ask of a solver.
 
-More steps than these are of no use: the noise of a step grows with the square root of their number, rules of our own stay
-far below, and a fit would run for hours. They are refused before the data is read.
+More steps than these are of no use: the noise of a step grows with the square root of their number, rules of our own
+stay far below, and a fit would run for hours. They are refused before the data is read.
 """
 
 from tacit.privacy import Plan, checks
@@ -39,6 +39,6 @@ def check_steps(plan: Plan, options: Options) -> None:
     steps = max(release.count for release in plan.releases)
     if steps > _MOST_STEPS and (options.n_passes is not None or options.batch_size is not None):
         raise ValueError(
-            f"n_passes={options.n_passes!r} with batch_size={options.batch_size!r} would make {steps:,} steps, and at most"
-            f" {_MOST_STEPS:,} are of use, as each adds noise to all others; lower n_passes or raise batch_size"
+            f"n_passes={options.n_passes!r} with batch_size={options.batch_size!r} would make {steps:,} steps, and at"
+            f" most {_MOST_STEPS:,} are of use, as each adds noise to all others; lower n_passes or raise batch_size"
         )
