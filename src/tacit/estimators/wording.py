@@ -94,8 +94,10 @@ REGRESSOR_ATTRIBUTES = f"""coef_ : ndarray of shape (n_features,)
         The standard deviation that the noise alone gives each coefficient, to first order.
     {GUARANTEE}
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     {MECHANISM}
     Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on the
     data."""
@@ -109,8 +111,10 @@ CLASSIFIER_ATTRIBUTES = f"""coef_ : ndarray of shape (1, n_features) or (n_class
         The standard deviation that the noise alone gives each coefficient, to first order.
     {GUARANTEE}
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     {MECHANISM}
     Assumed: the number of rows, the columns and (unless declared) the classes are public, and no transformer before
     this one was fitted on the data."""
