@@ -5,6 +5,7 @@ random words, and raises when a release is not in the plan, is of another kind, 
 `finish` raises when one is missing. A planned release may be left out with `skip`, for a reason that is itself public.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.privacy import checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.noise import samplers
+from tacit.privacy.noise.grid import MAX_BITS
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import CalibratedPlan, Kind, Release
 
@@ -125,6 +127,13 @@ class Meter:
     def public_draws(self, size: int, count: int) -> NDArray[np.int64]:
         """`count` random numbers below `size`, for the same; uneven by less than size / 2^64."""
         return (self._source.words(count) % np.uint64(size)).astype(np.int64)
+
+    def secret_normals(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Standard normals for state that each row keeps to itself: never released, so they cost nothing.
+
+        The shape must be public, as that of a release.
+        """
+        return np.ldexp(samplers.normals(self._source, math.prod(shape)), -MAX_BITS).reshape(shape)
 
     def skip(self, name: str, count: int = 1) -> None:
         """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""

@@ -26,7 +26,8 @@ and steps grow, the least penalty and the rounding of the hinge's corner vanish,
 solved. The intercept is penalised like the features; less and less where there is little noise.
 
 Variants, for comparison with the paper. `variant="secret"` is the above. "published" noises the dual variables of a
-batch as well, at sqrt(2) C for both, and releases v alone. "sequential" lets the updates of a batch see each other, on
+batch as well, with the noise that sqrt(2) C asks for, and v with the same; v alone is released, so what leaves a step
+has a public size, and the noise in a dual variable is that row's own secret, like its coins. "sequential" lets the updates of a batch see each other, on
 fixed batches of L rows, one of which holds a given row: its batch's dual variables and v move by at most
 2 C sqrt(L (L + 1)), once in a pass. "primal" moves L weights at a time by at most C each, from all rows: 2 C sqrt(L).
 """
@@ -178,12 +179,11 @@ def _whole(
     """The same where every step takes all rows, with momentum."""
     mechanism = _mechanism(task, clip)
     v = before = np.zeros((task.outputs, task.d + 1))
-    everyone = np.arange(task.n)
     for step in range(settings.steps):
         beta = step / (step + 3)
         ahead = v + beta * (v - before)
         duals.look_ahead(beta)
-        added = duals.move(everyone, ahead * scale, damping, clip * SHRINK)
+        added = duals.move(duals.everyone, ahead * scale, damping, clip * SHRINK)
         before, v = v, ahead + mechanism.release(meter, "updates", added)
     return v, _deviation(mechanism, meter) * math.sqrt(settings.steps)
 
@@ -191,18 +191,17 @@ def _whole(
 def _published(
     task: Task, settings: Settings, duals: "_Duals", scale: Floats, damping: float, clip: float, meter: Meter
 ) -> tuple[Floats, float]:
-    """The paper's: dual variables get noise as well, and stay secret all the same."""
+    """The paper's: dual variables get noise as well. It is state of each row, drawn for all of them, and stays here."""
     mechanism = _mechanism(task, math.sqrt(2.0) * clip)
+    deviation = _deviation(mechanism, meter)
     v = np.zeros((task.outputs, task.d + 1))
     for _ in range(settings.steps):
         rows = meter.sample("updates", task.n)
-        old = duals.at(rows)
         added = duals.move(rows, v * scale, damping, clip * SHRINK)
-        both = np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()])
-        noisy = mechanism.release(meter, "updates", both)
-        duals.put(rows, old + noisy[: old.size].reshape(old.shape))
-        v = v + noisy[old.size :].reshape(v.shape)
-    return v, _deviation(mechanism, meter) * math.sqrt(settings.steps)
+        noise = meter.secret_normals((task.n, task.outputs))
+        duals.put(rows, duals.at(rows) + deviation * noise[rows])
+        v = v + mechanism.release(meter, "updates", added)
+    return v, deviation * math.sqrt(settings.steps)
 
 
 def _sequential(
@@ -288,7 +287,7 @@ class _Duals:
         self._kink = settings.kink
         self._bias = 1.0 if task.fit_intercept else 0.0
         self._alpha = self._before = np.zeros((task.n, task.outputs))
-        self._norms, self._pulls = np.empty(task.n), np.ones(task.n)
+        self._norms, self._pulls = np.empty(len(rows.targets)), np.ones(len(rows.targets))
         self._parts: tuple[Any, ...]
         if isinstance(rows.Z, csr_array):
             self._kind = "sparse"
@@ -309,6 +308,11 @@ class _Duals:
             self._alpha, self._before = self._alpha + beta * (self._alpha - self._before), self._alpha
         else:
             self._before = self._alpha.copy()  # which moves in place
+
+    @property
+    def everyone(self) -> NDArray[np.int64]:
+        """All rows."""
+        return np.arange(len(self._targets))
 
     def at(self, rows: NDArray[np.int64]) -> Floats:
         """The dual variables of these rows."""
