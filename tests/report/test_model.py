@@ -2,9 +2,9 @@ import html
 import json
 import math
 import re
-import warnings
 import shutil
 import subprocess
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
