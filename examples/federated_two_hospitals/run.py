@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tacit.federated import FederatedLasso, Study, load_model
+from tacit import load
+from tacit.federated import FederatedLasso, Study
 
 HERE = Path(__file__).parent
 
@@ -41,7 +42,7 @@ def main() -> int:
     failed = [process.wait() for process in (coordinator, *hospitals)]
     if any(failed):
         return 1
-    compare(load_model(out), tables)
+    compare(load(out), tables)
     print(printed.splitlines()[-1])
     return 0
 

@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import datasets, estimators, federated, metrics, preprocessing, privacy, problems
+    from tacit import datasets, estimators, federated, metrics, modelfiles, preprocessing, privacy, problems
     from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+    from tacit.modelfiles import load, save
     from tacit.preprocessing import PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
-_ROOMS = ("datasets", "estimators", "federated", "metrics", "preprocessing", "privacy", "problems")
+_ROOMS = ("datasets", "estimators", "federated", "metrics", "modelfiles", "preprocessing", "privacy", "problems")
 _HOMES = {
     "PCA": "estimators",
     "ElasticNet": "estimators",
@@ -24,6 +25,8 @@ _HOMES = {
     "PrivateScaler": "preprocessing",
     "Ridge": "estimators",
     "RowClipper": "preprocessing",
+    "load": "modelfiles",
+    "save": "modelfiles",
 }
 
 __all__ = [
@@ -40,10 +43,13 @@ __all__ = [
     "datasets",
     "estimators",
     "federated",
+    "load",
     "metrics",
+    "modelfiles",
     "preprocessing",
     "privacy",
     "problems",
+    "save",
 ]
 
 

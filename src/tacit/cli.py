@@ -61,7 +61,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add("--epsilon", type=float, required=True, help="the privacy budget; inf is the non-private limit")
     add("--delta", type=float, help="default: rows^-1.5")
     add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
-    add("--out", type=Path, required=True, metavar="MODEL", help="where to write the model (joblib)")
+    add("--out", type=Path, metavar="MODEL", help="where to write the model (JSON; default: model.json)")
     add("--report", type=Path, metavar="HTML", help="where to write the report")
     declared = command.add_argument_group("what is declared, and so costs no budget")
     add = declared.add_argument
@@ -91,17 +91,18 @@ def _fit(command: argparse.ArgumentParser) -> None:
     other = command.add_argument_group("other")
     add = other.add_argument
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
-    add("--sklearn", action="store_true", help="write a scikit-learn pipeline that predicts without tacit")
+    add("--sklearn", action="store_true", help="write a pickled scikit-learn pipeline, for where tacit is not")
     add("--verbose", action="store_true", help="show how far the fit has come")
 
 
 def _predict(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("model", type=Path, help="what `tacit fit` wrote; loading it runs code, so trust whom it is from")
+    add("model", type=Path, help="what `tacit fit` wrote")
     add("data", type=Path, help="a csv, tsv (also .gz) or parquet file with the columns of the fit")
     add("--proba", action="store_true", help="probabilities of the classes")
     add("--out", type=Path, help="a csv or parquet file (default: csv on the standard output)")
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--trust-pickle", action="store_true", help="read a pickle (joblib) too, which runs code that is in it")
 
 
 def _calibrate(command: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ works: functions are compiled anew in each process, and a warning says once how 
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,23 +21,22 @@ class NoCacheWarning(UserWarning):
 _told = False
 
 
-def compiled(*, fastmath: frozenset[str] = frozenset(), nogil: bool = False) -> Callable[[Function], Function]:
+def compiled(*, nogil: bool = False) -> Callable[[Function], Function]:
     """A decorator that compiles a function at its first call and keeps the result on disk.
 
-    Division by zero gives infinity or NaN, as in NumPy: compiled code does not raise in the middle of a fit. `fastmath`
-    names what the compiler may do to sums and products; nothing, unless told. It is always said, as numba compiles
-    what says nothing of it with that of its caller.
+    Never with fastmath, which is said and not left out: numba compiles what says nothing of it with that of its caller.
+    Division by zero gives infinity or NaN, as in NumPy: compiled code does not raise in the middle of a fit.
     """
-    options = {"error_model": "numpy", "nogil": nogil, "fastmath": set(fastmath) or False}
+    compile_it = partial(numba.njit, error_model="numpy", nogil=nogil, fastmath=False)
 
     def decorate(function: Function) -> Function:
         try:
-            return cast(Function, numba.njit(cache=True, **options)(function))
+            return cast(Function, compile_it(cache=True)(function))
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise
         _tell_once()
-        return cast(Function, numba.njit(cache=False, **options)(function))
+        return cast(Function, compile_it(cache=False)(function))
 
     return decorate
 

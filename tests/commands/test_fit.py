@@ -4,21 +4,20 @@ import subprocess
 import sys
 import warnings
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
 
-from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
-from tacit.commands import fit, tables
-from tacit.commands.schema import Column
+from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge, load
+from tacit.commands import tables
 from tacit.estimators import classification
-from tacit.privacy import Guarantee
+from tacit.modelfiles import Column, TableModel
+from tacit.modelfiles.table import encoder, feature_names
 
 from .support import CLASSES, declared, people, tacit
 
-INCOME = ("fit", "people.csv", "--target", "income", "--epsilon", "2", "--out", "m.joblib", "--drop", "wage")
-WAGE = ("fit", "people.csv", "--target", "wage", "--epsilon", "2", "--out", "m.joblib", "--drop", "income")
+INCOME = ("fit", "people.csv", "--target", "income", "--epsilon", "2", "--out", "m.json", "--drop", "wage")
+WAGE = ("fit", "people.csv", "--target", "wage", "--epsilon", "2", "--out", "m.json", "--drop", "income")
 KIND = ("--categories", "kind=clerk,farmer,nurse")
 ALL_DECLARED = declared("--classes", "<=50K,>50K")
 quiet = pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
@@ -28,11 +27,12 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
     code, out, err = tacit(capsys, *INCOME, *ALL_DECLARED, "--report", "r.html")
     assert code == 0
     assert out.startswith("(2.0, 0.00013)-DP, add-remove one row of 400; ")
-    assert out.endswith("Wrote m.joblib and r.html.\n")
+    assert out.endswith("Wrote m.json and r.html.\n")
     assert "400 rows; 4 columns become 8 features; classification of 'income'" in err
-    model = joblib.load("m.joblib")
-    assert isinstance(model[-1], LogisticRegression)
-    assert Guarantee.from_dict(model.tacit_["guarantee"]) == model[-1].guarantee_
+    model = load("m.json")
+    assert type(model) is TableModel
+    assert type(model.model) is LogisticRegression
+    assert str(model.guarantee_) in out
     frame = pd.read_csv("people.csv")
     assert list(model.classes_) == CLASSES
     assert np.mean(model.predict(frame) == frame["income"]) > 0.7
@@ -40,7 +40,7 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
     assert "kind = nurse" in report
     assert "Of &#x27;kind&#x27;, &#x27;grade&#x27; only the differences between categories mean something" in report
     assert "of income" in report
-    assert sorted(path.name for path in folder.iterdir()) == ["m.joblib", "people.csv", "r.html"]
+    assert sorted(path.name for path in folder.iterdir()) == ["m.json", "people.csv", "r.html"]
 
 
 @pytest.mark.parametrize(
@@ -66,19 +66,19 @@ def test_a_table_in_a_model_and_a_report_out(folder, capsys):
 def test_words_become_parameters(capsys, words, kind, parameters):
     code, _, err = tacit(capsys, *words, *KIND)
     assert code == 0, err
-    model = joblib.load("m.joblib")[-1]
+    model = load("m.json").model
     assert type(model) is kind
     assert parameters.items() <= model.get_params().items()
 
 
 def test_the_encoder_knows_nothing_of_the_data():
     columns = [Column("age"), Column("kind", ("a", "b"), "b"), Column("grade", (1.0, 2.0)), Column("x", None, 5.0)]
-    encoder = fit.encoder(columns)
+    transformer = encoder(columns)
     rows = pd.DataFrame({"x": [np.nan, 1.0], "grade": [2, 7], "kind": ["a", np.nan], "age": [3, 4], "more": [0, 0]})
     # a value that is not declared becomes zeros; a missing one its constant
-    np.testing.assert_array_equal(encoder.transform(rows), [[3, 1, 0, 0, 1, 5], [4, 0, 1, 0, 0, 1]])
-    assert fit.feature_names(columns) == ["age", "kind = a", "kind = b", "grade = 1", "grade = 2", "x"]
-    assert encoder.get_feature_names_out().tolist() == ["age", "kind_a", "kind_b", "grade_1.0", "grade_2.0", "x"]
+    np.testing.assert_array_equal(transformer.transform(rows), [[3, 1, 0, 0, 1, 5], [4, 0, 1, 0, 0, 1]])
+    assert feature_names(columns) == ["age", "kind = a", "kind = b", "grade = 1", "grade = 2", "x"]
+    assert transformer.get_feature_names_out().tolist() == ["age", "kind_a", "kind_b", "grade_1.0", "grade_2.0", "x"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -87,7 +87,7 @@ def test_the_same_declarations_give_the_same_encoder_whatever_the_data(capsys):
     for seed in (0, 1):
         people(seed=seed).to_csv("people.csv", index=False)
         tacit(capsys, *INCOME, *ALL_DECLARED, "--fill", "age=40", "--seed", "1")
-        stored.append(pickle.dumps(joblib.load("m.joblib")["columns"]))
+        stored.append(pickle.dumps(encoder(load("m.json").columns)))
     assert stored[0] == stored[1]
 
 
@@ -98,7 +98,7 @@ def test_the_model_file_holds_no_row(folder, capsys):
     frame.to_csv("people.csv", index=False)
     code, out, err = tacit(capsys, *INCOME, *ALL_DECLARED, "--verbose", "--report", "r.html")
     assert code == 0
-    told = (folder / "m.joblib").read_bytes() + (folder / "r.html").read_bytes() + (out + err).encode()
+    told = (folder / "m.json").read_bytes() + (folder / "r.html").read_bytes() + (out + err).encode()
     for secret in (b"SECRET", b"61.06", np.float64(61.0625).tobytes(), np.float32(61.0625).tobytes()):
         assert secret not in told
 
@@ -114,18 +114,18 @@ def test_plain_pandas_and_a_filled_table_predict_as_the_command_does(folder, cap
     )
     code, *_ = tacit(capsys, *INCOME, *ALL_DECLARED, "--fill", "age=40", "--fill", "kind=clerk")
     assert code == 0
-    model = joblib.load("m.joblib")
-    ours = tables.read_features(folder / "people.csv", [Column(**c) for c in model.tacit_["columns"]])
+    model = load("m.json")
+    ours = tables.read_features(folder / "people.csv", model.columns)
     filled = frame.fillna({"age": 40, "kind": "clerk"}).astype({"age": int})
     for table in (pd.read_csv("people.csv"), frame, filled):
-        np.testing.assert_array_equal(model.predict_proba(table), model.predict_proba(ours))
+        np.testing.assert_allclose(model.predict_proba(table), model.predict_proba(ours), rtol=1e-12)
 
 
 def test_an_export_predicts_without_tacit(folder, capsys):
     words = (*INCOME, *ALL_DECLARED, "--seed", "3")
     assert tacit(capsys, *words)[0] == 0
-    expected = joblib.load("m.joblib").predict_proba(pd.read_csv("people.csv"))
-    assert tacit(capsys, *words, "--sklearn")[0] == 0
+    expected = load("m.json").predict_proba(pd.read_csv("people.csv"))
+    assert tacit(capsys, *words, "--sklearn", "--out", "m.joblib")[0] == 0
     script = """
 import sys, joblib, numpy as np, pandas as pd
 model = joblib.load("m.joblib")
@@ -145,18 +145,33 @@ def test_what_is_read_off_the_data_is_told(folder, capsys):
     assert "The categories of &#x27;kind&#x27; were read off the data" in report
     assert "The list of classes was learned from the data" in report
     assert "every value of &#x27;age&#x27;, &#x27;hours&#x27;, &#x27;grade&#x27; is a number" in report
-    assert [grade for grade, _ in joblib.load("m.joblib").tacit_["not_covered"]] == ["told", "told", "public"]
+    assert [grade for grade, _ in load("m.json").not_covered] == ["told", "told", "public"]
 
     (folder / "s.toml").write_text(
         'classes = ["<=50K", ">50K"]\ntarget = "income"\ndrop = ["wage"]\n'
         '[columns]\nage = "number"\nhours = "number"\nkind = ["clerk", "farmer", "nurse"]\ngrade = [1, 2, 3]\n'
     )
-    words = ("fit", "people.csv", "--epsilon", 2, "--schema", "s.toml", "--out", "m.joblib", "--report", "r.html")
+    words = ("fit", "people.csv", "--epsilon", 2, "--schema", "s.toml", "--out", "m.json", "--report", "r.html")
     assert tacit(capsys, *words)[0] == 0
     report = (folder / "r.html").read_text()
     assert "read off the data" not in report
     assert "learned from the data" not in report
-    assert [grade for grade, _ in joblib.load("m.joblib").tacit_["not_covered"]] == ["public"]
+    assert [grade for grade, _ in load("m.json").not_covered] == ["public"]
+
+
+@pytest.mark.parametrize(("words", "name"), [((), "model.json"), (("--sklearn",), "model.joblib")])
+def test_the_model_has_a_name_of_its_own(folder, capsys, words, name):
+    without = [word for word in INCOME if word not in ("--out", "m.json")]
+    code, out, _ = tacit(capsys, *without, *ALL_DECLARED, *words)
+    assert (code, out.splitlines()[-1]) == (0, f"Wrote {name}.")
+    assert sorted(path.name for path in folder.iterdir()) == sorted([name, "people.csv"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_seed_is_not_in_the_file(capsys, folder):
+    assert tacit(capsys, *INCOME, *ALL_DECLARED, "--seed", "86028121")[0] == 0
+    assert "86028121" not in (folder / "m.json").read_text()
+    assert load("m.json").guarantee_.seeded
 
 
 @pytest.mark.usefixtures("folder")
@@ -185,7 +200,7 @@ def test_progress_tells_public_counts(capsys):
 
 REFUSED = {
     "no file": (("fit", "none.csv", *INCOME[2:]), "No such file or directory: 'none.csv'"),
-    "no target": (("fit", "people.csv", "--epsilon", "1", "--out", "m.joblib"), "--target is missing"),
+    "no target": (("fit", "people.csv", "--epsilon", "1", "--out", "m.json"), "--target is missing"),
     "other target": ((*INCOME, "--target", "incom"), "no column 'incom'"),
     "text": (INCOME, "not numbers need declared categories: 'kind'."),
     "epsilon": ((*INCOME, *ALL_DECLARED, "--epsilon", "0"), "epsilon must be above 0, got 0.0"),
@@ -226,10 +241,15 @@ REFUSED = {
     "classes and regression": ((*WAGE, *declared("--task", "regression", "--classes", "1,2")), "a regression has none"),
     "bounds and classes": ((*INCOME, *ALL_DECLARED, "--y-bounds", "0", "1"), "a classification has none"),
     "schema": ((*INCOME, "--schema", "people.csv"), "people.csv is not a schema"),
-    "folder": ((*INCOME, *ALL_DECLARED, "--out", "none/m.joblib"), "none/m.joblib cannot be written"),
+    "folder": ((*INCOME, *ALL_DECLARED, "--out", "none/m.json"), "none/m.json cannot be written"),
     "a folder": ((*INCOME, *ALL_DECLARED, "--report", "."), ". cannot be written"),
     "the data": ((*INCOME, *ALL_DECLARED, "--out", "./people.csv"), "people.csv is the data itself"),
-    "one file": ((*INCOME, *ALL_DECLARED, "--report", "m.joblib"), "--out and --report name the same file"),
+    "a pickle": (
+        (*INCOME, *ALL_DECLARED, "--out", "m.joblib"),
+        "m.joblib would be a pickle, and models are written as JSON",
+    ),
+    "sklearn as JSON": ((*INCOME, *ALL_DECLARED, "--sklearn"), "--sklearn writes a pickle"),
+    "one file": ((*INCOME, *ALL_DECLARED, "--report", "m.json"), "--out and --report name the same file"),
 }
 
 

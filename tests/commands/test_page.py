@@ -61,7 +61,7 @@ def test_the_page_runs(tmp_path, monkeypatch, capsys):
                 if output is not None:
                     assert doctest.OutputChecker().check_output(output, out, doctest.ELLIPSIS), (output, out)
     written = {path.name for path in tmp_path.iterdir()}
-    assert {"model.joblib", "report.html", "schooling.joblib", "predictions.csv", "cancer.html"} <= written
+    assert {"model.json", "report.html", "schooling.json", "plain.joblib", "predictions.csv", "cancer.html"} <= written
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 5_001
 
 

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from tacit.commands.schema import Column, Schema, parsed, split
+from tacit.commands.schema import Schema, parsed, split
+from tacit.modelfiles import Column
 
 TOML = """
 target = "income"

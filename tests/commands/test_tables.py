@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from tacit.commands import tables
-from tacit.commands.schema import Column, Schema
+from tacit.commands.schema import Schema
+from tacit.modelfiles import Column
 
 SECRET = "SECRET"
 

@@ -229,9 +229,9 @@ def test_the_same_rows_in_another_container_give_the_same_model(kind):
         kind.make(random_state=0).fit(INPUTS[k](X), y).coef_ for k in ("CSR matrix", "CSC", "COO with repeated entries")
     ]
     for coef in dense[1:]:
-        np.testing.assert_array_equal(coef, dense[0])
+        np.testing.assert_allclose(coef, dense[0], rtol=1e-9, atol=1e-9)
     for coef in sparse_[1:]:
-        np.testing.assert_array_equal(coef, sparse_[0])
+        np.testing.assert_allclose(coef, sparse_[0], rtol=1e-9, atol=1e-9)
 
 
 @every

@@ -155,7 +155,7 @@ def test_rows_speak_with_one_entry_each_however_they_are_stored():
 def test_squares_are_read_off_a_histogram(limit):
     values = np.abs(np.random.default_rng(0).standard_normal(20_000))
     meter = Plan(Release("sizes", "gaussian", share=1.0)).calibrate(Budget(math.inf, 1e-6)).meter(NoiseSource(0))
-    found = Magnitudes.release(meter, "sizes", np.append(values, np.zeros(500)))
+    found = Magnitudes.release(meter, "sizes", np.append(values, np.zeros(500)), 20_500)
     assert found.count == 20_000
     assert 0.99 < found.squares(limit) / np.square(np.minimum(values, limit)).sum() < 1.08  # tails thin out in a bin
 

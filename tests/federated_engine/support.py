@@ -1,6 +1,5 @@
 """A small study between real processes, and the same in one process to compare with."""
 
-import json
 import os
 import re
 import signal
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tacit import load
 from tacit.cli import main
 from tacit.federated import Coordinator, Node, Party, Study
 from tacit.federated.transports.flower.engine import free_port
@@ -103,7 +103,7 @@ class Trial:
 
     @property
     def model(self):
-        return json.loads((self.folder / "model.json").read_text())
+        return load(self.folder / "model.json")
 
     def in_one_process(self):
         """The model, and each party's ledger, without a network."""
@@ -128,11 +128,11 @@ class Trial:
         """The model is the one that one process makes, bit for bit, and no party released anything more."""
         outcome, ledgers = self.in_one_process()
         model = self.model
-        assert {name: np.array(coef).tolist() for name, coef in model["coefs"].items()} == {
+        assert {name: coef.tolist() for name, coef in model.coefs_.items()} == {
             name: np.asarray(coef).tolist() for name, coef in outcome.solution.coefs.items()
         }
-        assert model["intercept"] == outcome.solution.intercept
-        assert any(any(coef) for coef in model["coefs"].values())
-        assert model["uplink_bytes"] == outcome.uplink_bytes
+        assert model.intercept_ == outcome.solution.intercept
+        assert any(coef.any() for coef in model.coefs_.values())
+        assert model.uplink_bytes_ == outcome.uplink_bytes
         assert {name: self.ledger(name) for name in SIZES} == ledgers
         assert all(ledgers.values())

@@ -131,9 +131,9 @@ VARIANTS = {
 }
 # What the paper compares the dual solver with, and its inner step; steps that take all rows are in `test_dual`.
 DUAL_VARIANTS = {
-    "published": {"variant": "published", "batch_size": 6, "n_passes": 3},
-    "sequential": {"variant": "sequential", "batch_size": 5, "n_passes": 2},
-    "primal": {"variant": "primal", "batch_size": 2, "n_passes": 3},
+    "published": {"variant": "published", "batch_size": 6, "n_passes": 3, "clip": 0.5},
+    "sequential": {"variant": "sequential", "batch_size": 5, "n_passes": 2, "clip": 0.5},
+    "primal": {"variant": "primal", "batch_size": 2, "n_passes": 3, "clip": 1e-3},
     "newton": {"inner": "newton", "batch_size": 6, "n_passes": 3},
 }
 BASIC = [

@@ -5,6 +5,12 @@ moves a release by a distance that can be computed, so two questions have exact 
 further than its noise covers, and how likely is a transcript in each of two worlds? The likelihood ratio is the best
 test there is between two worlds, which makes it the sharpest audit.
 
+A row that is absent is not in the table; the number of rows stays as declared. Samples, orders of rows and the secret
+state of rows are kept for all declared rows, and a world without one is handed those of the rows it has (`Missing`).
+
+What is public about a release (its name, the shape of its array, its sensitivity, the grid of its noise) must be the
+same in both worlds; `Step.moved` refuses to compare releases that differ in it.
+
 Sampled releases: two worlds see the same sample. The likelihood of a release is then that of a mixture over the coin of
 the row that differs, which is row 0 here, given everybody else's coins.
 
@@ -34,6 +40,7 @@ from tacit.privacy.mechanisms import (
     GaussianMatrix,
     GaussianSequence,
     GaussianVector,
+    LaplaceVector,
     ObjectivePerturbation,
     SampledSteps,
     Sensitivity,
@@ -42,12 +49,39 @@ from tacit.privacy.mechanisms import (
     selection,
 )
 from tacit.privacy.mechanisms.affine import AffineBucketSampler
+from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tacit.privacy.noise.affine import write_scores
+from tacit.privacy.noise.grid import Grid
 from tacit.privacy.plan import CalibratedPlan
 from tacit.solvers import dual, objective
 from tacit.solvers.columns import Columns
 
 NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
+
+
+class LeakError(AssertionError):
+    """Something public about a release depends on the data."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A row of the n declared ones that is not in the table: later rows stand one place further up there."""
+
+    row: int
+    n: int
+
+    def places(self, declared):
+        """Where these rows are in the table, without the missing one."""
+        there = declared[declared != self.row]
+        return there - (there > self.row)
+
+    def order(self, declared):
+        """An order of all rows; the missing one has the place after the last row of the table."""
+        return np.where(declared == self.row, self.n - 1, declared - (declared > self.row))
+
+    def state(self, declared):
+        """A line for every row; that of the missing one comes last, where no row of the table stands."""
+        return np.concatenate([np.delete(declared, self.row, axis=0), declared[self.row : self.row + 1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +100,9 @@ class Step:
     problem: Any = None  # of objective perturbation, with the weights found
     tape: Tape | Batches | None = None  # of a sequence, or of a step on a sample
     prior: np.ndarray | float = 0.0  # public log-weights of a selection
-    choices: tuple[np.ndarray, ...] = ()  # that are public, made before this release
+    choices: tuple[np.ndarray, ...] = ()  # made before this release without data: orders, draws, state of rows
+    grids: tuple[Grid, ...] = ()  # that noise was added on
+    curvature: float = 0.0  # of a row, says the code; of objective perturbation
 
     @property
     def is_selection(self):
@@ -81,11 +117,41 @@ class Step:
         """Of the candidates of a selection."""
         return self.exact / self.noise + self.prior
 
+    @property
+    def public(self):
+        """What must be the same in two worlds that share a history: a size, a grid or a scale can tell of a row too."""
+        facts = self.name, self.kind, np.shape(self.exact), self.sampling
+        return *facts, self.sensitivity, self.multiplier, self.grids
+
+    def require_alike(self, other):
+        """Raise where something public differs."""
+        if self.public != other.public:
+            raise LeakError(f"{self.name!r} is not made alike in two worlds: {self.public} and {other.public}")
+
     def moved(self, other):
         """How far the other world's row moves this release, as a part of what the code allows for."""
-        assert (self.name, self.sensitivity, self.noise) == (other.name, other.sensitivity, other.noise)
+        self.require_alike(other)
         change = other.exact - self.exact
-        return float(np.ptp(change) if self.is_selection else np.linalg.norm(change)) / self.sensitivity
+        if self.is_selection:
+            return float(np.ptp(change)) / self.sensitivity
+        if self.kind == "objective":  # the linear terms that lead to the same weights
+            change = other.released - self.released
+        return float(np.linalg.norm(change.ravel(), 1 if self.kind == "laplace" else 2)) / self.sensitivity
+
+    def curved(self, other):
+        """The same for the curvature that objective perturbation is told of: of the row that only one world has."""
+        problem, w = self.problem
+        twin, _ = other.problem
+
+        def row(at):  # the gradient of that row's loss: all else cancels, but for linear terms
+            return twin.gradient(at) - problem.gradient(at)
+
+        there = row(w) - (other.released - self.released)
+        length = float(np.linalg.norm(there))
+        if length == 0.0:
+            return 0.0
+        step = 1e-4
+        return float(np.linalg.norm(row(w + step * there / length) - row(w))) / step / self.curvature
 
     def log_density(self, released):
         """Of a Gaussian release, but for a constant; of a choice."""
@@ -97,54 +163,78 @@ class Step:
 
 
 @contextmanager
-def transcript(history: list[Step] | None = None, coin: bool | None = None) -> Iterator[list[Step]]:
+def transcript(
+    history: list[Step] | None = None,
+    coin: bool | None = None,
+    row: int = 0,
+    missing: Missing | None = None,
+    thin: bool = False,
+) -> Iterator[list[Step]]:
     """The releases made inside the block; given a history, its outputs are handed out in place of new ones.
 
-    `coin` puts row 0 into every sample (True) or leaves it out (False).
+    `coin` puts a row into every sample (True) or leaves it out (False). `missing` names the row that the table of this
+    world is without. `thin` leaves every other row of the history's samples out.
     """
     steps: list[Step] = []
+    grids: list[Grid] = []  # since the last release
     samples: dict[str, np.ndarray] = {}
     choices: list[np.ndarray] = []  # public ones, since the last release
     asked: list[Any] = []  # name and multiplier of the selection being made
     pick, sample, draw = selection._pick, Meter.samples, ObjectivePerturbation.draw
     minimiser, walked, stepped = objective._Problem.minimiser, GaussianSequence.release, SampledSteps.release
-    drawn = Vertices.release
+    drawn, packed_release, for_noise = Vertices.release, PackedGaussianMatrix.release, Grid.for_noise
 
     def add(step):
-        steps.append(replace(step, choices=tuple(choices)))
+        step = replace(step, choices=tuple(choices), grids=tuple(grids))
+        if history is not None:
+            history[len(steps)].require_alike(step)
+        steps.append(step)
         choices.clear()
+        grids.clear()
+
+    def recorded_grid(*given, **named):
+        grids.append(for_noise(*given, **named))
+        return grids[-1]
 
     def recorded(original):
         def release(self, meter, name, value):
             exact = np.array(value, dtype=np.float64)
             if isinstance(self, GaussianMatrix):
                 exact = np.triu(exact) + np.triu(exact, 1).T
-            if history is None:
-                out = original(self, meter, name, value)
-            else:
-                meter.grant(name, self.kind)
+            out = original(self, meter, name, value)
+            if history is not None:
                 out = np.copy(history[len(steps)].released)
             freedom = len(exact) * (len(exact) + 1) // 2 if isinstance(self, GaussianMatrix) else exact.size
             sensitivity = self.sensitivity.under(meter.adjacency)
-            step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom)
+            step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom, kind=self.kind)
             add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name, None)))
             return out
 
         return release
+
+    def recorded_packed(self, meter, name, packed, d):
+        """In the coordinates that noise is isotropic in."""
+        weights = np.where(np.equal(*np.triu_indices(d)), 1.0, math.sqrt(2.0) if self.isotropic else 1.0)
+        exact = packed * weights
+        out = packed_release(self, meter, name, packed, d)
+        if history is not None:
+            out[:] = history[len(steps)].released / weights
+        sensitivity = self.sensitivity.under(meter.adjacency)
+        add(Step(name, exact, out * weights, sensitivity, meter.multiplier(name), freedom=exact.size))
+        return out
 
     def recorded_walk(self, meter, name, size, walk):
         tapes = []
 
         def noted(tape):
             tapes.append(tape)
-            return walk(tape)
+            return walk(tape) if history is None else np.empty(0)
 
+        out = walked(self, meter, name, size, noted)
         if history is None:
-            out = walked(self, meter, name, size, noted)
             exact = out - tapes[0].noise * tapes[0].step
         else:
-            meter.grant(name, self.kind)
-            tapes.append(history[len(steps)].tape)
+            tapes[0] = history[len(steps)].tape
             out, exact = walk_again(walk, tapes[0], history[len(steps)].released)
         assert len(out) == size
         sensitivity = self.sensitivity.under(meter.adjacency)
@@ -159,28 +249,26 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
 
         def noted(batches):
             tapes.append(batches)
-            return walk(batches)
+            return walk(batches) if history is None else np.empty(0)
 
+        out = stepped(self, meter, name, n, size, 1, noted)
         if history is None:
-            out = stepped(self, meter, name, n, size, 1, noted)
             exact = out - tapes[0].noise * tapes[0].step
         else:
-            rows, starts = meter.samples(name, n, 1)
-            meter.grant(name, self.kind)
-            tapes.append(replace(history[len(steps)].tape, rows=rows, starts=starts))
+            tapes[0] = replace(history[len(steps)].tape, rows=tapes[0].rows, starts=tapes[0].starts)
             out, exact = step_again(walk, tapes[0], history[len(steps)].released)
         sensitivity = self.sensitivity.under(meter.adjacency)
         step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0])
         add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name)))
         return out
 
-    def recorded_choice(original):
+    def recorded_choice(original, handed_out):
         def choose(meter, *sizes):
             made = original(meter, *sizes)
             if history is not None:
                 made = history[len(steps)].choices[len(choices)]
             choices.append(made)
-            return made
+            return handed_out(made) if missing is not None and len(made) == missing.n else made
 
         return choose
 
@@ -215,18 +303,19 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         assert count == 1
         places, _ = sample(meter, name, n, count)
         if history is not None:
-            places = history[len(steps)].sample
+            places = history[len(steps)].sample[:: 2 if thin else 1]
         if coin is not None:
-            places = np.concatenate([np.zeros(int(coin), dtype=np.int64), places[places != 0]])
+            places = np.concatenate([np.full(int(coin), row, dtype=np.int64), places[places != row]])
         samples[name] = places
+        if missing is not None:
+            places = missing.places(places)
         return places, np.array([0, len(places)])
 
     def recorded_draw(self, meter, name, size):
         linear = draw(self, meter, name, size)
         sensitivity = Sensitivity.vector(self.gradient).under(meter.adjacency)
-        steps.append(
-            Step(name, np.zeros(size), linear, sensitivity, meter.multiplier(name), freedom=size, kind="objective")
-        )
+        step = Step(name, np.zeros(size), linear, sensitivity, meter.multiplier(name), freedom=size, kind="objective")
+        steps.append(replace(step, curvature=self.curvature))
         return linear
 
     def recorded_minimiser(problem, tolerance):
@@ -240,13 +329,27 @@ def transcript(history: list[Step] | None = None, coin: bool | None = None) -> I
         steps.append(replace(step, released=problem._linear, problem=(problem, at)))
         return found
 
+    def moved_rows(duals, rows, *given):
+        """A row that is not there moves nothing."""
+        return move(duals, rows[rows < len(duals._targets)], *given)
+
+    move = dual._Duals.move
     with ExitStack() as stack:
-        for kind in (GaussianVector, GaussianMatrix):
+        for kind in (GaussianVector, GaussianMatrix, LaplaceVector):
             stack.enter_context(patch.object(kind, "release", recorded(kind.release)))
+        stack.enter_context(patch.object(PackedGaussianMatrix, "release", recorded_packed))
+        stack.enter_context(patch.object(Grid, "for_noise", recorded_grid))
+        if missing is not None:
+            stack.enter_context(patch.object(dual._Duals, "move", moved_rows))
         stack.enter_context(patch.object(GaussianSequence, "release", recorded_walk))
         stack.enter_context(patch.object(SampledSteps, "release", recorded_steps))
-        for name in ("public_order", "public_draws"):
-            stack.enter_context(patch.object(Meter, name, recorded_choice(getattr(Meter, name))))
+        handed_out = {
+            "public_order": missing and missing.order,
+            "public_draws": lambda made: made,
+            "secret_normals": missing and missing.state,
+        }
+        for name, how in handed_out.items():
+            stack.enter_context(patch.object(Meter, name, recorded_choice(getattr(Meter, name), how)))
         chosen = (selection.Quantile, selection.Selection, selection.SignedVertex, selection.Threshold, selection.TopK)
         for kind in chosen:
             stack.enter_context(patch.object(kind, "release", named(kind.release)))
@@ -330,16 +433,30 @@ def twin(thing):
     return other
 
 
-def two_worlds(run, data, neighbour) -> list[tuple[Step, Step]]:
+def two_worlds(run, data, neighbour, row=0) -> list[tuple[Step, Step]]:
     """The releases of `run(data)`, each with what `run(neighbour)` would have made of the same history.
 
-    Row 0 takes part in every sample.
+    The row that differs takes part in every sample.
     """
-    with transcript(coin=True) as steps:
+    with transcript(coin=True, row=row) as steps:
         run(data)
     with transcript(steps) as others:
         run(neighbour)
     return list(zip(steps, others, strict=True))
+
+
+def with_and_without(run, table, rows, missing: Missing) -> Iterator[list[tuple[Step, Step]]]:
+    """The releases of `run(table)`, a table without a row, each with what it would be with each of some rows put in.
+
+    `rows` are tables with a row at that place. The history comes from the world without the row, so that rows can be
+    chosen in view of it; where there is a row it takes part in every sample.
+    """
+    with transcript(coin=True, row=missing.row, missing=missing) as steps:
+        run(table)
+    for present in rows:
+        with transcript(steps) as others:
+            run(present)
+        yield list(zip(steps, others, strict=True))
 
 
 def mu_between(pairs: list[tuple[Step, Step]]) -> float:

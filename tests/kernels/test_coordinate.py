@@ -72,7 +72,7 @@ def descent(Z, targets, limits, loss, rules, order, noise, grid_step, bound, w):
     wide = np.hstack([Z, np.ones((len(Z), 1))])
     w, released, changes = w.copy(), [], []
     for j, count in zip(order, noise, strict=True):
-        cap, unit, step, l1, l2, low, high = rules[j]
+        cap, unit, step, l1, l2, low, high, _ = rules[j]
         own = limits[int(j == Z.shape[1])]
         clipped = np.clip(slope(loss, wide @ w, targets), -own, own)
         value = np.clip(np.clip(clipped * wide[:, j], -cap, cap).sum() / unit, -bound, bound)
@@ -94,13 +94,13 @@ def problem(loss, n, d, seed=0):
     return Z, targets, rng
 
 
-def some_rules(d, rng, capped):
+def some_rules(d, rng, capped, n):
     caps = rng.uniform(0.1, 0.6, size=d + 1) if capped else np.full(d + 1, math.inf)
     units, steps = rng.uniform(0.5, 2.0, size=(2, d + 1))
     l1, l2 = rng.uniform(0.0, 0.3, size=(2, d + 1))
     low, high = np.full(d + 1, -math.inf), np.full(d + 1, math.inf)
     low[0], high[-1] = -0.02, 0.01
-    return kernels.rules(caps, units, steps, l1, l2, low, high)
+    return kernels.rules(caps, units, steps, l1, l2, low, high, n)
 
 
 def offset(loss, targets):
@@ -139,7 +139,7 @@ def test_without_noise_a_pass_is_coordinate_descent(form, loss, n, capped):
     limits = np.where(rng.random((2, n)) < 0.5, [[0.4], [0.7]], 1e300)
     order = np.concatenate([rng.permutation(d + 1), rng.integers(d + 1, size=4)])
     w = rng.normal(size=d + 1)
-    given = Z, targets, limits, loss, some_rules(d, rng, capped), order, np.zeros(len(order)), 0.0, 1e9, w
+    given = Z, targets, limits, loss, some_rules(d, rng, capped, n), order, np.zeros(len(order)), 0.0, 1e9, w
     for found, expected in zip(run(form, *given), descent(*given), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance(loss, form) * max(1.0, n / 40))
 
@@ -155,7 +155,7 @@ def test_noise_on_the_tape_is_added_on_the_grid(form, loss):
         targets,
         np.full((2, n), 1.0),
         loss,
-        some_rules(d, rng, False),
+        some_rules(d, rng, False, n),
         order,
         noise,
         step,
@@ -173,7 +173,7 @@ def test_noise_on_the_tape_is_added_on_the_grid(form, loss):
 @every_form
 def test_sums_are_clipped_to_the_bound_before_noise(form):
     Z, targets, rng = problem("squared", 30, 3, seed=2)
-    rules, order = some_rules(3, rng, False), np.arange(4)
+    rules, order = some_rules(3, rng, False, 30), np.arange(4)
     tape = np.array([5, -7, 0, 2]), 0.5, 1.0
     _, _, released, _ = run(form, 1e6 * Z, targets, np.full((2, 30), 1e300), "squared", rules, order, *tape, np.ones(4))
     assert np.all(np.abs(released[:3] / 0.5 - tape[0][:3]) == 2.0)  # one bound is two steps of the grid
@@ -184,7 +184,8 @@ def test_a_sparse_table_is_the_dense_one(loss):
     n, d = BLOCK + 100, 9
     Z, targets, rng = problem(loss, n, d, seed=3)
     order, noise = rng.permutation(d + 1), rng.integers(-50, 50, size=d + 1)
-    given = Z, targets, np.full((2, n), 0.7), loss, some_rules(d, rng, True), order, noise, 1e-3, 1e9, np.zeros(d + 1)
+    rules, w = some_rules(d, rng, True, n), np.zeros(d + 1)
+    given = Z, targets, np.full((2, n), 0.7), loss, rules, order, noise, 1e-3, 1e9, w
     for one, other in zip(run(Dense, *given), run(Sparse, *given), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
@@ -196,7 +197,7 @@ def test_a_pass_in_parts_is_the_whole_pass(form, loss):
     n, d = 300, 5
     Z, targets, rng = problem(loss, n, d, seed=4)
     order, noise = rng.permutation(d + 1), rng.integers(-99, 99, size=d + 1)
-    limits, rules, w = np.full((2, n), 0.7), some_rules(d, rng, False), rng.normal(size=d + 1)
+    limits, rules, w = np.full((2, n), 0.7), some_rules(d, rng, False, n), rng.normal(size=d + 1)
     whole = run(form, Z, targets, limits, loss, rules, order, noise, 1e-3, 1e9, w)
     table, margins, parts = form(Z), np.empty(n), []
     table("margins", w, margins)
@@ -221,7 +222,7 @@ def test_a_pass_in_parts_is_the_whole_pass(form, loss):
 def test_a_silenced_row_leaves_every_bit_of_the_others_as_it_was(form, loss, capped, bad):
     n, d = BLOCK + 50, 4
     Z, targets, rng = problem(loss, n, d, seed=5)
-    limits, rules = np.full((2, n), 0.7), some_rules(d, rng, capped)
+    limits, rules = np.full((2, n), 0.7), some_rules(d, rng, capped, n)
     limits[:, [3, BLOCK + 1]] = 0.0
     tape = rng.permutation(d + 1), rng.integers(-99, 99, size=d + 1), 1e-3, 1e9, rng.normal(size=d + 1)
     plain = run(form, Z, targets, limits, loss, rules, *tape)
@@ -242,7 +243,7 @@ def test_no_row_adds_more_than_its_bounds_whatever_it_holds(form, loss, where, b
     """Against the same row, silenced: where its margin, target or an entry is huge, infinite or no number."""
     n, d = 20, 3
     Z, targets, rng = problem(loss, n, d, seed=6)
-    limits, rules, w = np.full((2, n), 0.5), some_rules(d, rng, capped), rng.normal(size=d + 1)
+    limits, rules, w = np.full((2, n), 0.5), some_rules(d, rng, capped, n), rng.normal(size=d + 1)
     Z[1] = 0.5, -0.25, 0.125
     if where == "entry":  # rows that have no length are silenced, long ones have small limits
         Z[1, 0] = bad
@@ -308,7 +309,7 @@ def test_the_error_of_a_sum_is_within_the_bound_for_its_depth(form):
     """Whatever order the compiler sums in: at most gamma of the depth, times the sum of absolute values."""
     n = 2 * BLOCK + 300
     Z, targets, _ = problem("squared", n, 3, seed=8)
-    rules = kernels.rules(*np.array([[math.inf, 1, 0, 0, 0, -1, 1]] * 4).T.astype(float))
+    rules = kernels.rules(*np.array([[math.inf, 1, 0, 0, 0, -1, 1]] * 4).T.astype(float), n)
     tape = np.arange(3), np.zeros(3), 0.0, 1e9, np.zeros(4)
     _, _, released, _ = run(form, Z, targets, np.full((2, n), 1e300), "squared", rules, *tape)
     unit = Fraction(sum_depth(n), 2**53)

@@ -139,18 +139,30 @@ def test_one_coordinate_is_the_worst_case_of_laplace_noise(split):
         assert epsilon_of(spread, delta) <= epsilon_of(LaplaceDpEvent(2.0), delta) + 1e-4
 
 
-# Trap (a): rounding of the Fourier transform.
+# Trap (a): rounding of the Fourier transform. How far it is off is a matter of the processor; it may do its worst.
 
 
-def test_the_pld_library_alone_is_unsound_at_tiny_delta():
-    # If this starts to fail, dp_accounting has closed the trap and the slack in `accounting` can go.
+def test_a_plain_gaussian_by_pld_is_safe_with_the_slack():
     raw = privacy_loss_distribution.from_gaussian_mechanism(100.0).self_compose(10_000)
-    exact = gdp.epsilon_from_mu(1.0, 1e-12)
-    assert raw.get_epsilon_for_delta(1e-12) < exact * (1 - 1e-3)
-    # With the slack of 10,000 steps taken off delta it is safe wherever the PLD is used at all.
     slack = accounting._fourier_slack(times(sampled(0.5, 100.0), 10_000))
     for delta in np.geomspace(10 * slack, 1e-6, 30):
         assert raw.get_epsilon_for_delta(delta - slack) >= gdp.epsilon_from_mu(1.0, delta)
+
+
+@pytest.mark.parametrize("steps", [100, 10_000])
+def test_a_rounding_error_of_every_step_is_paid_for(steps, monkeypatch):
+    """An accountant whose delta is too small by 2e-16 for each step: what is told stays above the truth."""
+    event, error = times(sampled(1 - 1e-12, math.sqrt(steps)), steps), 2e-16 * steps
+    delta_of_pld, epsilon_of_pld = PLDAccountant.get_delta, PLDAccountant.get_epsilon
+    monkeypatch.setattr(PLDAccountant, "get_delta", lambda pld, epsilon: max(0.0, delta_of_pld(pld, epsilon) - error))
+    monkeypatch.setattr(PLDAccountant, "get_epsilon", lambda pld, delta: epsilon_of_pld(pld, delta + error))
+    accounting._numerical_epsilon.cache_clear()
+    for delta in (1e-6, 22 * error):
+        exact = gdp.epsilon_from_mu(1.0, delta)
+        assert accounting.uses_pld(event, delta)
+        assert epsilon_of(event, delta) >= exact * (1 - 1e-9)
+        assert delta_of(event, exact) >= delta * (1 - 1e-9)
+    accounting._numerical_epsilon.cache_clear()
 
 
 @pytest.mark.parametrize("steps", [1, 10, 100, 1000, 10_000])
@@ -185,15 +197,12 @@ def test_a_coarser_spacing_costs_more():
 # Trap (b): the orders of the Renyi accountant.
 
 
-def test_default_orders_lose_what_dense_orders_keep():
-    losses = []
+def test_dense_orders_lose_nothing_and_never_cost_more_than_the_default_ones():
     for epsilon in (0.01, 0.1, 1.0, 10.0):
         for delta in (1e-3, 1e-6):
             event = ZCDpEvent(Budget(epsilon, delta).rho)
             assert epsilon_of(event, delta) == pytest.approx(epsilon, rel=1e-9)
-            losses.append(RdpAccountant().compose(event).get_epsilon(delta) / epsilon - 1)
-    assert max(losses) > 0.03
-    assert min(losses) > -1e-4  # never better
+            assert epsilon <= RdpAccountant().compose(event).get_epsilon(delta) * (1 + 1e-4)
 
 
 @pytest.mark.parametrize(("q", "z"), [(0.001, 0.7), (0.01, 1.0), (0.2, 3.0)])

@@ -73,7 +73,7 @@ def test_curvature_bounds_the_change_of_the_gradient(row, data):
 def test_curvature_bounds_the_hessian(row):
     loss, m, _ = row
     p = loss.probability(m)[0]
-    assert np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max() <= loss.curvature + 1e-14
+    assert np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max() <= loss.curvature + 1e-12
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])
@@ -81,19 +81,19 @@ def test_curvature_is_attained(k):
     m = np.full((1, k), -1e3)
     m[0, :2] = 0.0  # all the mass on two classes, in equal parts
     p = MultinomialLoss(k).probability(m)[0]
-    assert np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max() == pytest.approx(0.5, rel=1e-14)
+    assert np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)).max() == pytest.approx(0.5, rel=1e-12)
 
 
 @given(rows(limit=1e4))
 @repeatable
 def test_lipschitz_bounds_the_gradient(row):
     loss, m, y = row
-    assert np.linalg.norm(loss.derivative(m, y)) <= loss.lipschitz * (1 + 1e-15)
+    assert np.linalg.norm(loss.derivative(m, y)) <= loss.lipschitz * (1 + 1e-14)
 
 
 def test_lipschitz_is_attained():
     loss = MultinomialLoss(3)
-    assert np.linalg.norm(loss.derivative([[1e4, 0.0, 0.0]], [1])) == loss.lipschitz
+    assert np.linalg.norm(loss.derivative([[1e4, 0.0, 0.0]], [1])) == pytest.approx(loss.lipschitz, rel=1e-14)
 
 
 @given(rows(limit=1e4))
@@ -101,7 +101,7 @@ def test_lipschitz_is_attained():
 def test_probabilities_add_up_and_the_gradient_adds_to_zero(row):
     loss, m, y = row
     assert loss.probability(m).sum() == pytest.approx(1.0, abs=1e-14)
-    assert loss.derivative(m, y).sum() == pytest.approx(0.0, abs=1e-15)
+    assert loss.derivative(m, y).sum() == pytest.approx(0.0, abs=1e-14)
 
 
 def test_small_losses_keep_their_digits():

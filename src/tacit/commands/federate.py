@@ -5,11 +5,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from tacit.commands import tables
-from tacit.commands.schema import Column, named, number, quoted, split
-from tacit.federated import Coordinator, Node, Party, Study, save_model
+from tacit.commands.schema import named, number, quoted, split
+from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
+from tacit.modelfiles import Column, save
 
 _ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it holds
 
@@ -57,7 +58,7 @@ def _coordinator(arguments: Namespace) -> int:
         with listening(network, public_keys, state / "engine", _say) as transport:
             _say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
-            save_model(outcome, study, arguments.out)
+            save(fitted_model(outcome, study), arguments.out)
             transport.farewell()
     finally:
         coordinator.close()

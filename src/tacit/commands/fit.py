@@ -1,6 +1,7 @@
 """`tacit fit`: a table in, a private model and a report out."""
 
 import os
+import secrets
 import sys
 import warnings
 from argparse import Namespace
@@ -11,15 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import tacit
 from tacit.commands import tables
-from tacit.commands.schema import Column, Schema, quoted, split
+from tacit.commands.schema import Schema, quoted, split
 from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from tacit.modelfiles import Column, TableModel, save
+from tacit.modelfiles.table import encoder, feature_names
 from tacit.report.model import Remark, model_report
 
 MODELS = {
@@ -37,6 +36,7 @@ _OWNERS = {
     "alpha": ("ridge", "lasso", "elastic-net"),
     "l1_ratio": ("elastic-net",),
 }
+_PICKLES = (".joblib", ".pickle", ".pkl")
 _PACKAGE = Path(tacit.__file__).parent
 
 
@@ -47,63 +47,53 @@ def run(arguments: Namespace) -> int:
     target = arguments.target or schema.target
     if target is None:
         raise ValueError("--target is missing: name the column to predict")
-    _check_places(arguments.data, arguments.out, arguments.report)
+    out = _place(arguments.out, arguments.sklearn)
+    _check_places(arguments.data, out, arguments.report)
     table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
     name = _model_name(arguments, schema, table.y)
-    columns = encoder(table.columns)
     features = feature_names(table.columns)
     say(f"{len(table.y):,} rows; {len(table.columns)} columns become {len(features)} features; {_reason(name, target)}")
     model = _model(name, arguments, schema)
     y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
     with _own_warnings("tacit fit"):
-        model.fit(columns.transform(table.frame), y)
+        model.fit(encoder(table.columns).transform(table.frame), y)
     remarks = list(_remarks(table))
-    steps = model.to_sklearn().steps if arguments.sklearn else [("model", model)]
-    pipeline = Pipeline([("columns", columns), *steps])
-    pipeline.tacit_ = _memory(model, table.columns, target, remarks)
-    _dump(pipeline, arguments.out)
+    not_covered = tuple((remark.grade, remark.text) for remark in remarks)
+    whole = TableModel(model, table.columns, target, not_covered)
+    if arguments.sklearn:
+        _export(whole, out)
+    else:
+        save(whole, out)
     if arguments.report is not None:
         arguments.report.write_text(
             model_report(model, names=features, target=target, note=_note(table.columns), remarks=remarks),
             encoding="utf8",
         )
     print(model.guarantee_)
-    written = [arguments.out] if arguments.report is None else [arguments.out, arguments.report]
+    written = [out] if arguments.report is None else [out, arguments.report]
     print(f"Wrote {' and '.join(map(str, written))}.")
     return 0
-
-
-def encoder(columns: Sequence[Column]) -> ColumnTransformer:
-    """Numbers as they are, categories one-hot, constants for missing values.
-
-    It is fitted on one made-up row, so nothing in it comes from the data. A value that is not a declared category
-    becomes zeros.
-    """
-    steps: list[tuple[str, Any, list[str]]] = []
-    for place, column in enumerate(columns):
-        parts: list[Any] = []
-        if column.fill is not None and not column.is_text:  # a column of whole numbers cannot take any constant
-            parts.append(FunctionTransformer(np.asarray, kw_args={"dtype": float}, feature_names_out="one-to-one"))
-        if column.fill is not None:
-            parts.append(SimpleImputer(strategy="constant", fill_value=column.fill, keep_empty_features=True))
-        if column.categories is not None:
-            values = np.array(column.categories, dtype=object if column.is_text else np.float64)
-            parts.append(OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))
-        step = "passthrough" if not parts else parts[0] if len(parts) == 1 else make_pipeline(*parts)
-        steps.append((f"column {place}", step, [column.name]))
-    made_up = {column.name: [column.categories[0] if column.categories else 0.0] for column in columns}
-    transformer = ColumnTransformer(steps, verbose_feature_names_out=False)
-    return transformer.fit(tables.pandas().DataFrame(made_up))
-
-
-def feature_names(columns: Sequence[Column]) -> list[str]:
-    """What the encoder's output columns are."""
-    return [name for column in columns for name in column.features]
 
 
 def say(text: str) -> None:
     """A line of progress."""
     print(f"tacit: {text}", file=sys.stderr)
+
+
+def _place(out: Path | None, sklearn: bool) -> Path:
+    """Where the model goes; a name that promises another kind of file is refused."""
+    if out is None:
+        return Path("model.joblib" if sklearn else "model.json")
+    if sklearn and out.suffix not in _PICKLES:
+        raise ValueError(
+            f"--sklearn writes a pickle, which runs code when it is read: name it so, as in {out.stem}.joblib"
+        )
+    if not sklearn and out.suffix in _PICKLES:
+        raise ValueError(
+            f"{out} would be a pickle, and models are written as JSON, which runs nothing when it is read: --out"
+            f" {out.with_suffix('.json')}, or --sklearn for a scikit-learn pipeline"
+        )
+    return out
 
 
 def _check_places(data: Path, out: Path, report: Path | None) -> None:
@@ -211,24 +201,24 @@ def _note(columns: Sequence[Column]) -> str | None:
     )
 
 
-def _memory(model: Any, columns: Sequence[Column], target: str, remarks: Sequence[Remark]) -> dict[str, Any]:
-    """Plain values that travel with the model: its guarantee, how to read a table for it, what is not covered."""
-    return {
-        "version": tacit.__version__,
-        "target": target,
-        "guarantee": model.guarantee_.to_dict(),
-        "columns": [column.to_dict() for column in columns],
-        "not_covered": [(remark.grade, remark.text) for remark in remarks],
-    }
-
-
-def _dump(pipeline: Pipeline, path: Path) -> None:
-    """The whole file or none."""
+def _export(whole: TableModel, path: Path) -> None:
+    """A scikit-learn pipeline as a pickle, with plain values that say what it is. The whole file or none."""
     import joblib
 
-    part = path.with_name(path.name + ".part")
-    joblib.dump(pipeline, part)
-    part.replace(path)
+    pipeline = whole.to_sklearn()
+    pipeline.tacit_ = {
+        "version": tacit.__version__,
+        "target": whole.target,
+        "guarantee": whole.guarantee_.to_dict(),
+        "columns": [column.to_dict() for column in whole.columns],
+        "not_covered": list(whole.not_covered),
+    }
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        joblib.dump(pipeline, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,21 +6,21 @@ Predictions on rows that took no part in the fit are functions of the model and 
 import pickle
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
 from tacit.commands import tables
-from tacit.commands.schema import Column
+from tacit.modelfiles import Column, TableModel, load
 
 
 def run(arguments: Namespace) -> int:
     """Predict, and write one line for each row."""
-    model = load(arguments.model)
+    model, columns = _model(arguments.model, arguments.trust_pickle)
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError("--proba needs a classifier with probabilities (--model logistic), and this model has none")
-    columns = [Column(**values) for values in model.tacit_["columns"]]
     rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}
     frame = tables.pandas().DataFrame(out)
@@ -31,8 +31,36 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def load(path: Path) -> Any:
-    """A pipeline that `tacit fit` wrote. Loading runs code from the file, so it must come from someone trusted."""
+def _model(path: Path, trust_pickle: bool) -> tuple[Any, Sequence[Column]]:
+    """A model, and the columns that it reads of a table."""
+    if not _is_json(path):
+        if not trust_pickle:
+            raise ValueError(
+                f"{path} is not JSON. If it is a pickle (joblib), reading it runs code that is in it: where you trust"
+                " whom it is from, say --trust-pickle"
+            )
+        return _unpickled(path)
+    model = load(path)
+    if isinstance(model, TableModel):
+        return model, model.columns
+    if not hasattr(model, "predict"):
+        raise ValueError(f"{path} holds a {type(model).__name__}, which predicts nothing")
+    if not hasattr(model, "feature_names_in_"):
+        raise ValueError(
+            f"{path} holds a {type(model).__name__} that knows no names of columns, so it cannot read a table: fit it"
+            " on a DataFrame, or predict in Python"
+        )
+    return model, [Column(name) for name in model.feature_names_in_]
+
+
+def _is_json(path: Path) -> bool:
+    """Whether it starts as the JSON of a model does."""
+    with path.open("rb") as file:
+        return file.read(64).lstrip()[:1] == b"{"
+
+
+def _unpickled(path: Path) -> tuple[Any, Sequence[Column]]:
+    """A pipeline that `tacit fit --sklearn` wrote; this runs code from the file."""
     import joblib
 
     try:
@@ -41,7 +69,7 @@ def load(path: Path) -> Any:
         raise ValueError(f"{path} cannot be loaded as a model: {error}") from None
     if not isinstance(model, Pipeline) or not hasattr(model, "tacit_"):
         raise ValueError(f"{path} is not a model that `tacit fit` wrote")
-    return model
+    return model, [Column(**values) for values in model.tacit_["columns"]]
 
 
 def _probabilities(model: Any, rows: Any) -> dict[str, Any]:

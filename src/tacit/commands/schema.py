@@ -12,37 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-Categories = tuple[str, ...] | tuple[float, ...]
+from tacit.modelfiles.table import Categories
+
 NUMBER = "number"
 _FIELDS = ("target", "classes", "y_bounds", "columns", "drop", "fill")
-
-
-@dataclass(frozen=True)
-class Column:
-    """How one column is read and encoded: as a number, or one-hot by its categories.
-
-    Categories that are numbers are compared as numbers, others as text. `fill` stands in for a missing value.
-    """
-
-    name: str
-    categories: Categories | None = None
-    fill: str | float | None = None
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its values are compared as text."""
-        return self.categories is not None and isinstance(self.categories[0], str)
-
-    @property
-    def features(self) -> list[str]:
-        """The names of what it is encoded to."""
-        if self.categories is None:
-            return [self.name]
-        return [f"{self.name} = {value if isinstance(value, str) else format(value, 'g')}" for value in self.categories]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, which `Column(**values)` reads."""
-        return {"name": self.name, "categories": self.categories, "fill": self.fill}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.commands.schema import Categories, Column, Schema, number, quoted
+from tacit.commands.schema import Schema, number, quoted
+from tacit.modelfiles.table import Categories, Column, pandas
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # in a column of numbers; in one of text only the empty cell
 
@@ -82,15 +83,6 @@ def is_number(values: Any) -> bool:
 def is_truth(values: Any) -> bool:
     """Whether a column holds truth values."""
     return bool(pandas().api.types.is_bool_dtype(values))
-
-
-def pandas() -> Any:
-    """pandas, which only the command line needs."""
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("reading tables needs pandas and pyarrow: pip install 'tacit[cli]'") from None
-    return pandas
 
 
 def header(path: Path, separator: str | None = None) -> list[str]:

@@ -226,12 +226,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if n < 2:
             raise ValueError(f"blocks must hold at least two rows together, got {n}")
 
+        d = int(self.n_features_in_)
+
         def read() -> Iterator[Any]:
+            seen = 0
             for block in start():
                 options = {"accept_sparse": "csr", "dtype": _FLOATS, "ensure_min_samples": 0}
-                yield _canonical(check_array(block, ensure_all_finite=False, **options))
+                again = _canonical(check_array(block, ensure_all_finite=False, **options))
+                seen += again.shape[0]
+                if seen > n or again.shape[1] != d or is_sparse(again) != sparse:
+                    raise ValueError("blocks must give the same rows whenever they are read again")
+                yield again
 
-        return Table(n, int(self.n_features_in_), sparse, read)
+        return Table(n, d, sparse, read)
 
     def _fit(self, table: Table, *, streamed: bool) -> "PCA":
         n, d = table.n, table.d

@@ -10,7 +10,7 @@
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
-    models           a model as a file
+    models           the fitted estimator of a study that is done
     blocks           block-coordinate Frank-Wolfe under any sampling, not private
     sketches         public random matrices that compress columns
 
@@ -19,7 +19,7 @@ Everything that crosses the network is a planned release; one guarantee covers i
 
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
-from tacit.federated.models import load_model, save_model
+from tacit.federated.models import fitted_model
 from tacit.federated.party import Node, Party
 from tacit.federated.protocols.base import RefusedError
 from tacit.federated.study import Member, Study
@@ -35,6 +35,5 @@ __all__ = [
     "Party",
     "RefusedError",
     "Study",
-    "load_model",
-    "save_model",
+    "fitted_model",
 ]

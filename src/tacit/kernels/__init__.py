@@ -1,8 +1,20 @@
-"""Compiled loops over plain arrays: no noise, no parameters to validate, no classes.
+"""Compiled loops over plain arrays: no noise of their own, no parameters to validate, no classes.
 
-    gradient   sums of clipped per-row gradients
-    scaling    centring, scaling and clipping of tables; histograms of magnitudes
+    gradient        sums of clipped per-row gradients
+    columns         a table by columns: margins, norms of rows, sums over columns
+    coordinate      a pass of coordinate descent, with its noise from a tape
+    dual            dual coordinate steps on batches of rows, with their noise from a tape
+    frank_wolfe     steps on an l1 ball; `frank_wolfe_*` are its parts, for sparse and for dense rows
+    moments         second moments and products for PCA
+    text            sums over rows that each have one factor
+    scaling         centring, scaling and clipping of tables; histograms of magnitudes
+    sigmoid         the logistic function in vector code
+    any_order       a sum in any order
+    prefetch        ask memory for an entry before it is needed
 
-A kernel handles each row by itself, in a fixed order and without fastmath, so that one row's arithmetic never touches
-another's (BLAS does, in the last bits). With zero noise a kernel is the textbook algorithm, and is tested as such.
+A kernel handles each row by itself: a row's own values are a function of that row and of public numbers, to the last
+bit, wherever the row stands and whoever else is there (BLAS does not promise that). So no function is compiled with
+fastmath, whose flags let vector code and the code next to it round differently. Sums over rows are taken in the order
+that is written, or by `any_order` in whatever order suits the processor; the slack in a sensitivity covers any order of
+its depth. With zero noise a kernel is the textbook algorithm, and is tested as such.
 """

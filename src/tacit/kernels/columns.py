@@ -11,7 +11,7 @@ intercept, a column of ones.
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compilation import compiled
+from tacit.kernels.any_order import add_in_any_order
 from tacit.kernels.gradient import BLOCK
 from tacit.problems.compiled import kernel
 
@@ -19,11 +19,8 @@ Floats = NDArray[np.float64]
 Table = NDArray[np.floating]
 Integers = NDArray[np.int64]
 
-# Sums may be taken in another order, products and sums may share a rounding; infinities and NaN keep their meaning.
-loop = compiled(fastmath=frozenset({"reassoc", "contract", "nsz"}))
 
-
-@loop  # type: ignore[misc]
+@kernel
 def moved(column: Table, change: float, margins: Floats) -> None:
     """Add `change` times the column."""
     for i in range(len(column)):
@@ -67,7 +64,7 @@ def sparse_move(
         moved(ones, change, margins)
 
 
-@loop  # type: ignore[misc]
+@kernel
 def _add_squares(column: Table, weight: float, out: Floats) -> None:
     for i in range(len(column)):
         entry = weight * column[i]
@@ -94,7 +91,7 @@ def sparse_square_norms(data: Floats, indices: Integers, indptr: Integers, weigh
             out[indices[p]] += entry * entry
 
 
-@loop  # type: ignore[misc]
+@kernel
 def _raise_to(column: Table, weight: float, out: Floats) -> None:
     for i in range(len(column)):
         out[i] = max(out[i], abs(weight * column[i]))
@@ -119,12 +116,12 @@ def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: F
             out[indices[p]] = max(out[indices[p]], abs(weights[j] * data[p]))
 
 
-@loop  # type: ignore[misc]
+@kernel
 def _sum_of_squares(column: Table, factors: Floats, largest: float) -> float:
     total = 0.0
     for i in range(len(column)):
         entry = np.float64(column[i])  # in numba, float() of a single-precision number stays one
-        total += factors[i] * min(entry * entry, largest)
+        total = add_in_any_order(total, factors[i] * min(entry * entry, largest))
     return total
 
 
@@ -151,11 +148,11 @@ def sparse_squares(
         out[j] = total
 
 
-@loop  # type: ignore[misc]
+@kernel
 def _inner(column: Table, values: Floats) -> float:
     total = 0.0
     for i in range(len(column)):
-        total += column[i] * values[i]
+        total = add_in_any_order(total, column[i] * values[i])
     return total
 
 

@@ -18,20 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.kernels.columns import Floats, Integers, Table, loop, moved, sparse_move
+from tacit.kernels.any_order import add_in_any_order
+from tacit.kernels.columns import Floats, Integers, Table, moved, sparse_move
 from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
 from tacit.problems.scalar import logistic_derivative, separable_prox, squared_hinge_derivative
 
-CAP, UNIT, STEP, L1, L2, LOW, HIGH = range(7)
+CAP, UNIT, STEP, L1, L2, LOW, HIGH, MEAN = range(8)
 """The columns of a table of rules: what concerns each coordinate."""
 
 
-def rules(caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, low: Floats, high: Floats) -> Floats:
-    """The table of rules, a row for each coordinate."""
-    return np.column_stack([caps, units, steps, l1, l2, low, high])
+def rules(
+    caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, low: Floats, high: Floats, n: int
+) -> Floats:
+    """The table of rules, a row for each coordinate; a released sum becomes a mean over the n rows that are public."""
+    return np.column_stack([caps, units, steps, l1, l2, low, high, units / n])
 
 
 def _sums(capped: bool) -> Any:
@@ -40,7 +43,7 @@ def _sums(capped: bool) -> Any:
     One compiled form caps what a row adds and leaves out what is not a number; the other is faster.
     """
 
-    @loop  # type: ignore[misc]
+    @kernel
     def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
         total = 0.0
         for i in range(len(column)):
@@ -51,10 +54,10 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
-    @loop  # type: ignore[misc]
+    @kernel
     def squared_hinge(
         before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
     ) -> float:
@@ -68,10 +71,10 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
-    @loop  # type: ignore[misc]
+    @kernel
     def logistic(
         before: Table,
         change: float,
@@ -93,7 +96,7 @@ def _sums(capped: bool) -> Any:
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
-            total += product
+            total = add_in_any_order(total, product)
         return total
 
     @kernel
@@ -151,12 +154,12 @@ def _dense_sum(
 
 @kernel
 def _step(
-    j: int, total: float, rules: Floats, noise: int, grid_step: float, bound: float, n: int, w: Floats
+    j: int, total: float, rules: Floats, noise: int, grid_step: float, bound: float, w: Floats
 ) -> tuple[float, float]:
     """Release the derivative in weight j, move the weight; returns what was released, and by how much it moved."""
-    unit, step = rules[j, UNIT], rules[j, STEP]
-    released = release_one(total / unit, noise, grid_step, bound)
-    free = w[j] - step * (released * unit / n)
+    step = rules[j, STEP]
+    released = release_one(total / rules[j, UNIT], noise, grid_step, bound)
+    free = w[j] - step * (released * rules[j, MEAN])
     moved = separable_prox(free, step, rules[j, L1], rules[j, L2], rules[j, LOW], rules[j, HIGH])
     change = moved - w[j]
     w[j] = moved
@@ -182,19 +185,19 @@ def dense_pass(
 ) -> None:
     """One update for each coordinate of `order`, in that order; moves `w` and `margins`.
 
-    Row j of `rules` has what concerns coordinate j, in the columns CAP to HIGH. The sum of its derivatives over its
+    Row j of `rules` has what concerns coordinate j, in the columns CAP to MEAN. The sum of its derivatives over its
     unit is released on a grid: noise[k] counts grid steps, and values are clipped to `bound`. Written down for each
     update: what was `released`, and by how much the weight moved.
     """
-    n, d = len(margins), len(columns)
-    room = np.empty(min(BLOCK, n), dtype=np.float32)
+    d = len(columns)
+    room = np.empty(min(BLOCK, len(margins)), dtype=np.float32)
     before, change = ones, 0.0
     for k in range(len(order)):
         j = order[k]
         column = columns[j] if j < d else ones
         own = limits[0] if j < d else limits[1]
         total = _dense_sum(before, change, margins, targets, column, own, rules[j, CAP], loss, room)
-        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
+        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, w)
         changes[k] = change
         before = column
     moved(before, change, margins)
@@ -243,8 +246,8 @@ def sparse_pass(
     changes: Floats,
 ) -> None:
     """`dense_pass` for the three arrays of a CSC table."""
-    n, d = len(margins), len(indptr) - 1
-    room = np.empty(min(BLOCK, n), dtype=np.float32)
+    d = len(indptr) - 1
+    room = np.empty(min(BLOCK, len(margins)), dtype=np.float32)
     for k in range(len(order)):
         j = order[k]
         cap = rules[j, CAP]
@@ -253,7 +256,7 @@ def sparse_pass(
             total = _sparse_sum(data[part], indices[part], margins, targets, limits[0], cap, loss)
         else:
             total = _dense_sum(ones, 0.0, margins, targets, ones, limits[1], cap, loss, room)
-        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, n, w)
+        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, w)
         changes[k] = change
         sparse_move(data, indices, indptr, ones, j, change, margins)
 

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compilation import compiled
+from tacit.kernels.any_order import add_in_any_order
 from tacit.kernels.gradient import HINGE, SQUARED, SQUARED_HINGE
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
@@ -27,7 +27,6 @@ Integers = NDArray[np.int64]
 Places = NDArray[np.integer]
 
 EXACT, NEWTON = 0, 1
-_loop = compiled(fastmath=frozenset({"reassoc", "contract", "nsz"}))
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)
 
 
@@ -85,15 +84,15 @@ def dual_step(alpha: float, margin: float, target: float, s: float, loss: int, i
     return target * _logistic_share(b, target * margin, s, inner) - alpha
 
 
-@_loop  # type: ignore[misc]
+@kernel
 def _dot(row: Table, weights: Floats) -> float:
     total = 0.0
     for j in range(len(row)):
-        total += row[j] * weights[j]
+        total = add_in_any_order(total, row[j] * weights[j])
     return total
 
 
-@_loop  # type: ignore[misc]
+@kernel
 def _add(row: Table, factor: float, out: Floats) -> None:
     for j in range(len(row)):
         out[j] += factor * row[j]

@@ -251,6 +251,22 @@ def packed_minus_mean(packed: Floats, weighted: Floats, mass: float, mean: Float
 
 
 @kernel
+def lengths(rows: Floats, norms: Floats, V: Floats, out: Floats) -> None:
+    """|x| |V^T x| of each row, by a loop over that row alone: a row is counted by it, and BLAS may round it otherwise.
+
+    A sum may be off by its slack, but no other row may go to another bin because one is missing.
+    """
+    p = V.shape[1]
+    u = np.empty(p)
+    for i in range(len(rows)):
+        u[:] = 0.0
+        for j in range(rows.shape[1]):
+            for k in range(p):
+                u[k] += rows[i, j] * V[j, k]
+        out[i] = norms[i] * row_norm(u)
+
+
+@kernel
 def clip_contributions(projections: Floats, norms: Floats, clip: float) -> None:
     """Scale each row of projections u so that |x| |u|, the norm of x u^T, is at most the clip."""
     for i in range(len(projections)):

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from tacit.compilation import compiled
+from tacit.problems.compiled import kernel
 
 _ONE, _FARTHEST = np.float32(1.0), np.float32(87.0)
 _PER_OCTAVE = np.float32(1.4426950408889634)
@@ -39,12 +39,7 @@ def _from_bits(_: Any, __: Any) -> Any:
     return types.float32(types.int32), _same_bits
 
 
-# A function that says nothing of fastmath is compiled with that of its caller: sums taken in another order would make
-# the rounding above vanish, and with it all but the power of two.
-_exact = compiled(fastmath=frozenset({"contract"}))
-
-
-@_exact  # type: ignore[misc]
+@kernel
 def _exp(x: np.float32) -> np.float32:
     x = min(max(x, -_FARTHEST), _FARTHEST)
     shifted = x * _PER_OCTAVE + _ROUNDER
@@ -60,7 +55,7 @@ def _exp(x: np.float32) -> np.float32:
     return p * _from_bits(np.int32(np.int32(_bits(shifted) + _BIAS) << _MANTISSA_BITS))
 
 
-@_exact  # type: ignore[misc]
+@kernel
 def falling_sigmoid(values: NDArray[np.float32]) -> None:
     """Replace each value by 1 / (1 + exp(value))."""
     for i in range(len(values)):

@@ -252,7 +252,7 @@ class NormScale:
         # preference, over the grid, half of what the scores of the data can say.
         e0 = 1.0 / max(meter.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
-        return Quantile(_NORM_QUANTILE, _NORM_GRID, steepness).release(meter, name, norms)
+        return Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n).release(meter, name, norms)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.privacy import Budget, Guarantee, NoiseSource, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Budget, Guarantee, Meter, NoiseSource, Plan, Release, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems import clip_rows
 
@@ -51,11 +51,16 @@ def private_mean(
     budget = Budget.for_rows(n, epsilon, delta, adjacency)  # type: ignore[arg-type]
     calibrated = Plan(Release("mean", "gaussian", share=1.0)).calibrate(budget)
     source = NoiseSource.for_fit(random_state)
-    mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
     with calibrated.meter(source) as meter:
-        total = mechanism.release(meter, "mean", clip_rows(table, norm).sum(axis=0))
+        total = released_sum(meter, table, n, norm)
     guarantee = Guarantee(epsilon, budget.delta, budget.adjacency, "mean", calibrated.event, n, source.seeded)
     return Mean(total / n, guarantee)
+
+
+def released_sum(meter: Meter, table: NDArray[np.float64], n: int, norm: float) -> NDArray[np.float64]:
+    """The release "mean": the sum of rows clipped to `norm`. The number of rows n is public."""
+    mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
+    return mechanism.release(meter, "mean", clip_rows(table, norm).sum(axis=0))
 
 
 def private_quantile(
@@ -80,10 +85,10 @@ def private_quantile(
     >>> 40 <= value <= 60
     True
     """
-    mechanism = Quantile(q, grid)
     column = _finite("values", values)
     if column.ndim != 1 or len(column) < 2:
         raise ValueError(f"values must be a vector of at least two numbers, got shape {column.shape}")
+    mechanism = Quantile(q, grid, rows=len(column))
     budget = Budget.for_rows(len(column), epsilon, delta, adjacency)  # type: ignore[arg-type]
     calibrated = Plan(Release("quantile", "exponential", share=1.0)).calibrate(budget)
     source = NoiseSource.for_fit(random_state)

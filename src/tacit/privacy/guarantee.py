@@ -146,15 +146,23 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
     """The joint guarantee of several fits that may have seen the same rows.
 
     The events are accounted together, which is tighter than adding epsilons; the sum is kept where it happens to be
-    lower (fits of different kinds, each accounted by its own accountant). It holds as well where later fits were
-    chosen after looking at earlier ones.
+    lower (fits of different kinds, each accounted by its own accountant).
+
+    It holds for a list of fits that was fixed beforehand: how many there are, and with which epsilon, delta and solver.
+    What is fitted may be chosen after looking at earlier fits: columns, targets, penalties. How many fits there are,
+    and how much each of them spends, may not. Whoever goes on until something is seen, or chooses the next epsilon by
+    it, has a list that says something about the data itself: delta can then be more than ten times the one stated.
+
+    So give the whole list that was fixed, with the fits that were not made after all. Where the list cannot be known
+    beforehand fix a total: fit no more when the next epsilon would take the sum of epsilons beyond it, or the next
+    delta the sum of deltas, and state these two totals, not what `compose` says of the fits that were made.
 
     Parameters
     ----------
     guarantees : iterable of Guarantee
         At least one, all for the same adjacency.
     delta : float, optional
-        The delta of the joint statement; by default the sum of their deltas.
+        The delta of the joint statement; by default the sum of their deltas. Fixed beforehand as well.
     """
     parts = list(guarantees)
     if not parts:

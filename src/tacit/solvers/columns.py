@@ -33,7 +33,8 @@ class Columns:
         self._task = task
         self._targets = rows.targets
         self._code = CODES[task.loss]
-        self.margins = np.zeros(task.n)  # less the targets, for the squared loss
+        self._count = len(rows.targets)
+        self.margins = np.zeros(self._count)  # less the targets, for the squared loss
         self._parts: tuple[Any, ...]
         if issparse(rows.Z):
             table: Any = csc_array(cast(Any, rows.Z))
@@ -43,7 +44,7 @@ class Columns:
         else:
             self._parts = (np.asfortranarray(rows.Z).T,)
             self._kind = "dense"
-        self._ones = np.full(task.n, float(task.fit_intercept), dtype=self._parts[0].dtype)
+        self._ones = np.full(self._count, float(task.fit_intercept), dtype=self._parts[0].dtype)
 
     def _run(self, name: str, *args: Any, room: Any = kernels) -> None:
         getattr(room, f"{self._kind}_{name}")(*self._parts, *args)
@@ -59,14 +60,14 @@ class Columns:
         The first so that the row's gradient in the features, over `metric`, has at most norm `clip`: the Euclidean one,
         or the largest entry. The second as given. Where a row's norm overflows, the row is silenced.
         """
-        norms = np.empty(self._task.n)
+        norms = np.empty(self._count)
         weights = np.append(1.0 / metric[: self._task.d], 0.0)
         if norm == 2.0:
             self._run("square_norms", weights, norms)
             np.sqrt(norms, out=norms)
         else:
             self._run("largest", weights, norms)
-        out = np.empty((2, self._task.n))
+        out = np.empty((2, self._count))
         out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, _SHORTEST)
         out[1] = intercept
         out[:, ~np.isfinite(norms)] = 0.0
@@ -74,7 +75,7 @@ class Columns:
 
     def squares(self, largest: float, total: float) -> Floats:
         """The sum of z_j^2 over rows, each at most `largest`, rows scaled so that theirs add up to at most `total`."""
-        norms, out = np.empty(self._task.n), np.empty(self._task.d)
+        norms, out = np.empty(self._count), np.empty(self._task.d)
         self._run("square_norms", np.append(np.ones(self._task.d), 0.0), norms)
         factors = np.where(np.isfinite(norms), np.minimum(1.0, total / np.maximum(norms, 1e-300)), 0.0) * SHRINK
         self._run("squares", factors, largest, out)
@@ -82,7 +83,7 @@ class Columns:
 
     def derivatives(self, limits: Floats) -> Floats:
         """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
-        slopes, out = np.empty(self._task.n), np.empty(self._task.d + 1)
+        slopes, out = np.empty(self._count), np.empty(self._task.d + 1)
         coordinate.slopes(self.margins, self._targets, limits[0], self._code, slopes)
         self._run("products", slopes, out)
         coordinate.slopes(self.margins, self._targets, limits[1], self._code, slopes)

@@ -137,7 +137,7 @@ class CoordinateSolver:
         bounds = smoothness.constants(task, columns, meter)
         clipping = _Clipping.of(task, settings, columns, bounds)
         steps = settings.step / (CURVATURE[task.loss] * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d))
+        rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d), task.n)
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
         average = _Average(settings)

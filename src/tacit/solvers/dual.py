@@ -27,9 +27,10 @@ solved. The intercept is penalised like the features; less and less where there 
 
 Variants, for comparison with the paper. `variant="secret"` is the above. "published" noises the dual variables of a
 batch as well, with the noise that sqrt(2) C asks for, and v with the same; v alone is released, so what leaves a step
-has a public size, and the noise in a dual variable is that row's own secret, like its coins. "sequential" lets the updates of a batch see each other, on
-fixed batches of L rows, one of which holds a given row: its batch's dual variables and v move by at most
-2 C sqrt(L (L + 1)), once in a pass. "primal" moves L weights at a time by at most C each, from all rows: 2 C sqrt(L).
+has a public size, and the noise in a dual variable is that row's own secret, like its coins. "sequential" lets the
+updates of a batch see each other, on fixed batches of L rows, one of which holds a given row: its batch's dual
+variables and v move by at most 2 C sqrt(L (L + 1)), once in a pass. "primal" moves L weights at a time by at most C
+each, from all rows: 2 C sqrt(L).
 """
 
 import math

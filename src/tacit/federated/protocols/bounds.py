@@ -120,7 +120,8 @@ class Bounds:
         found: dict[str, Any] = {}
         if self.finds_entries:
             entries = np.abs(one_entry_per_row(holding.X))
-            found[_ENTRY] = np.array([Magnitudes.release(meter, _ENTRY, entries).bound(part_beyond(self.study)) or 1.0])
+            sizes = Magnitudes.release(meter, _ENTRY, entries, self.study.n_rows)
+            found[_ENTRY] = np.array([sizes.bound(part_beyond(self.study)) or 1.0])
         if self.finds_labels and holding.name == self.study.label_holder:
             assert holding.targets is not None
             found |= self._label_range(holding.targets, meter)
@@ -135,7 +136,7 @@ class Bounds:
             centre = _middle(meter, targets, self.study.n_rows, centre, fallback, 1)
         beyond = part_beyond(self.study) * _LABELS_BEYOND
         with np.errstate(over="ignore"):
-            sizes = Magnitudes.release(meter, _LABEL, np.abs(targets - centre))
+            sizes = Magnitudes.release(meter, _LABEL, np.abs(targets - centre), self.study.n_rows)
         reach = sizes.bound(beyond) or fallback
         low, high = max(centre - reach, declared[0]), min(centre + reach, declared[1])
         square = min(1.0, (sizes.squares(reach) / reach**2 + _DOUBT * sizes.noise) / self.study.n_rows) * reach**2
@@ -220,9 +221,9 @@ class Magnitudes:
     noise: float  # the standard deviation in a bin
 
     @classmethod
-    def release(cls, meter: Meter, name: str, values: Floats) -> "Magnitudes":
-        """Of values, one of each row; those that are not positive are left out."""
-        histogram = Histogram(_EDGES)
+    def release(cls, meter: Meter, name: str, values: Floats, rows: int) -> "Magnitudes":
+        """Of values, one of each row; those that are not positive are left out. The number of rows is public."""
+        histogram = Histogram(_EDGES, rows=rows)
         noise = meter.multiplier(name) * histogram.sensitivity.under(meter.adjacency)
         counts = histogram.release(meter, name, np.where(values > 0.0, values, np.nan))
         return cls(np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0), noise)

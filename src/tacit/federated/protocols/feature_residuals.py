@@ -88,7 +88,7 @@ class Residuals:
 
 def residuals(study: Study, X: Any, targets: Floats | None, view: View, sketch: Sketch | None) -> Residuals:
     """Of every row; X is bounded, and a row that overflows has residual zero."""
-    predictions = np.zeros(study.n_rows)
+    predictions = np.zeros(X.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
         if sketch is not None and view.others is not None:
             predictions += sketch.back(view.others)

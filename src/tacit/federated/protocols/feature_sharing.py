@@ -256,7 +256,7 @@ class FeatureSharing(Protocol):
         """What few of the targets lie beyond, counted from the middle of their range."""
         assert holding.targets is not None
         sizes = np.abs(centred(self.study, holding.targets, view.low, view.high))
-        found = Magnitudes.release(meter, "reach", sizes).bound(part_beyond(self.study))
+        found = Magnitudes.release(meter, "reach", sizes, self.study.n_rows).bound(part_beyond(self.study))
         return np.array([half_width(self.study, view.low, view.high) if found is None else found])
 
     def _residual_sum(self, meter: Meter, found: Residuals, limit: float) -> Floats:

@@ -149,7 +149,8 @@ def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: in
     Both are clipped to what about half of them lie within: a sum of near signs finds what one of products finds, is
     moved less by a row, and treats columns of all frequencies alike where the targets add up to zero.
     """
-    bound = Magnitudes.release(meter, "entry size", np.abs(one_entry_per_row(X))).bound(0.5) or 1.0
+    sizes = Magnitudes.release(meter, "entry size", np.abs(one_entry_per_row(X)), agreed.study.n_rows)
+    bound = sizes.bound(0.5) or 1.0
     step = bound * width + float_sum_slack(agreed.study.n_rows + 1, bound * width)
     scores = np.abs(columns.clipped_products(X, target, bound))
     return np.sort(TopK(count, Sensitivity(2.0 * step, 4.0 * step)).release(meter, "columns", scores))
@@ -157,7 +158,7 @@ def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: in
 
 def _row_norm(agreed: Agreement, own: Any, meter: Meter) -> tuple[float, float]:
     """What rows of the selected columns are clipped to, found within what was declared; and how many are not zero."""
-    found = Magnitudes.release(meter, "row norm", columns.row_norms(own))
+    found = Magnitudes.release(meter, "row norm", columns.row_norms(own), agreed.study.n_rows)
     norm = found.bound(part_beyond(agreed.study))
     if agreed.study.entry_bound is not None:
         longest = math.sqrt(own.shape[1]) * agreed.study.entry_bound

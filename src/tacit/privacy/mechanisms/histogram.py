@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.privacy import checks
 from tacit.privacy.mechanisms.additive import GaussianVector
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.meter import Meter
@@ -28,13 +29,17 @@ class Histogram:
         Increasing, at least two, and chosen without looking at the data.
     columns : int
         How many columns are counted in the one release.
+    rows : int, optional
+        The public number of rows, which no count exceeds; by default the length of what is counted, which must then be
+        public.
     """
 
     edges: tuple[float, ...]
     columns: int
+    rows: int | None
     kind: ClassVar[Kind] = "gaussian"
 
-    def __init__(self, edges: ArrayLike, columns: int = 1) -> None:
+    def __init__(self, edges: ArrayLike, columns: int = 1, *, rows: int | None = None) -> None:
         array = np.asarray(edges, dtype=np.float64)
         if array.ndim != 1 or len(array) < 2:
             raise ValueError(f"a histogram needs at least one bin, so two edges or more; got shape {array.shape}")
@@ -42,6 +47,7 @@ class Histogram:
             raise ValueError("edges must be finite and increasing")
         object.__setattr__(self, "edges", tuple(array.tolist()))
         object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "rows", rows if rows is None else checks.count("rows", rows))
         Sensitivity.one_hot(columns)
 
     @property
@@ -67,6 +73,6 @@ class Histogram:
     def release(self, meter: Meter, name: str, values: ArrayLike) -> Floats:
         """Noisy counts, of shape (columns, bins), or (bins,) for one column given as a vector."""
         counts = self.counts(values)
-        rows = max(len(np.asarray(values)), 1)
+        rows = self.rows or max(len(np.asarray(values)), 1)
         noisy = GaussianVector(self.sensitivity, bound=float(rows)).release(meter, name, counts)
         return noisy[0] if np.ndim(values) == 1 else noisy

@@ -148,25 +148,29 @@ class Quantile:
         How much log-weight each candidate has less than the one below it, whatever the data says. Above 0, candidates
         that no value separates (all those beyond the largest value, for instance) are not drawn evenly: the lowest
         wins.
+    rows : int, optional
+        The public number n of rows; by default the number of values, which must then be public.
     """
 
     q: float
     grid: tuple[float, ...]
     steepness: float
+    rows: int | None
     kind: ClassVar[Kind] = "exponential"
     spread: ClassVar[Sensitivity] = Sensitivity(2.0, 2.0)
 
-    def __init__(self, q: float, grid: ArrayLike, steepness: float = 0.0) -> None:
+    def __init__(self, q: float, grid: ArrayLike, steepness: float = 0.0, *, rows: int | None = None) -> None:
         object.__setattr__(self, "q", checks.closed_unit("q", q))
         object.__setattr__(self, "grid", tuple(_grid("grid", grid).tolist()))
         object.__setattr__(self, "steepness", checks.non_negative("steepness", steepness))
+        object.__setattr__(self, "rows", rows if rows is None else checks.count("rows", rows))
 
     def release(self, meter: Meter, name: str, values: ArrayLike) -> float:
         """The candidate drawn; values that are not numbers have no rank."""
         column = np.asarray(values, dtype=np.float64)
         if column.ndim != 1:
             raise ValueError(f"values must be a vector, got shape {column.shape}")
-        n = len(column)
+        n = len(column) if self.rows is None else self.rows
         known = np.sort(column[~np.isnan(column)])
         ranks = np.searchsorted(known, self.grid, side="right")
         grant = meter.grant(name, self.kind)

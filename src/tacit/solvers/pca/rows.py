@@ -2,6 +2,9 @@
 
 What is in memory is one block of rows at a time, so a memory-mapped array or a stream of blocks may be larger than
 memory. Everything here is private except where a docstring says that it is public.
+
+How a stream was cut changes no sum of dense rows: they are gathered until there is a whole block of a fixed size.
+Sparse rows are added one after the other, and their slack is that of n additions.
 """
 
 import math
@@ -57,8 +60,8 @@ class Table:
                 yield self.array[places[start : start + step]]
 
     def distances(self, centre: Floats) -> Floats:
-        """|x - centre| of every row."""
-        out = np.empty(self.n)
+        """|x - centre| of every row; NaN in place of rows that are not there."""
+        out = np.full(self.n, np.nan)
         start = 0
         for block in self.blocks():
             end = start + block.shape[0]
@@ -149,7 +152,7 @@ class BoundedRows:
             return found
         for rows, norms in self._dense():
             end = start + len(norms)
-            found[start:end] = norms * np.linalg.norm(rows @ V, axis=1)
+            moments.lengths(rows, norms, V, found[start:end])
             start = end
         return np.where(np.isfinite(self.table.distances(self.mean)), found, np.nan)
 
@@ -211,13 +214,24 @@ class BoundedRows:
     # ---- one block at a time
 
     def _dense(self, places: Integers | None = None, size: int | None = None) -> Iterator[tuple[Floats, Floats]]:
-        """The rows, and a bound on their norms; both are overwritten by the next block."""
+        """The rows, and a bound on their norms; both are overwritten by the next block.
+
+        Every block but the last is full, however short the blocks are that a stream gives.
+        """
         most = size or moments.PASS_BLOCK
         buffer, norms = np.empty((most, self.table.d)), np.empty(most)
+        held = 0
         for block in self.table.blocks(places, most):
-            n = block.shape[0]
-            moments.dense_bounded(np.ascontiguousarray(block), self.mean, self.radius, buffer[:n], norms[:n])
-            yield buffer[:n], norms[:n]
+            taken = 0
+            while taken < block.shape[0]:
+                part = np.ascontiguousarray(block[taken : taken + most - held])
+                end = held + len(part)
+                moments.dense_bounded(part, self.mean, self.radius, buffer[held:end], norms[held:end])
+                taken, held = taken + len(part), end % most
+                if held == 0:
+                    yield buffer, norms
+        if held:
+            yield buffer[:held], norms[:held]
 
     def _sparse(self, places: Integers | None = None) -> Iterator[tuple[Any, Floats, Floats]]:
         """The rows f x as CSR, the factors f, and a bound on |f (x - m)|; without the rows that overflow."""

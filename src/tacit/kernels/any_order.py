@@ -1,0 +1,21 @@
+"""A sum whose terms the compiler may add in any order, so that a loop over it becomes vector code.
+
+Only the addition itself is free. What is added keeps every rounding that is written: the flags of a whole function
+("fastmath") would let the compiler round a row's own numbers in one way in the middle of an array and in another at its
+end.
+"""
+
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+
+@intrinsic  # type: ignore[misc]
+def add_in_any_order(_: Any, __: Any, ___: Any) -> Any:
+    """Total + term, both float64."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.fadd(*args, flags=("reassoc", "nsz"))
+
+    return types.float64(types.float64, types.float64), generate

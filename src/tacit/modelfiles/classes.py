@@ -1,0 +1,249 @@
+"""Which classes can be saved, what each has released, and how that must fit together.
+
+A file names a class of this list or none: no name in a file chooses which code is imported. Only the parameters and the
+attributes listed here are written, so that nothing else that a model may hold ever reaches a file.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
+from tacit.federated.models import study_of
+from tacit.modelfiles.table import Column, TableModel, feature_names
+from tacit.preprocessing import PrivateScaler, RowClipper
+from tacit.preprocessing.validation import declared_size
+from tacit.privacy import Budget, checks
+
+WITHHELD = frozenset({"random_state", "directory"})
+"""Parameters that are never written: the noise could be subtracted with the first, or with what lies in the second."""
+
+OPTIONAL = "feature_names_in_"
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A class that can be saved."""
+
+    kind: type
+    attributes: tuple[str, ...]  # all that a fit leaves on it, but for the guarantee
+    check: Callable[[Any], None]  # of a model that was read: parameters, sizes and finiteness
+    parts: tuple[str, ...] = ()  # parameters that are models themselves
+    guaranteed: bool = True
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """What is written of the constructor's parameters."""
+        return frozenset(signature(self.kind).parameters) - WITHHELD - set(self.parts)
+
+
+def _array(model: Any, name: str, shape: Sizes, *, infinite: bool = False, nan: bool = False) -> NDArray[Any]:
+    """A float array of this shape."""
+    array = getattr(model, name)
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
+        raise ValueError(f"{name} must be an array of numbers of shape {shape}")
+    if (not nan and np.isnan(array).any()) or (not infinite and np.isinf(array).any()):
+        raise ValueError(f"{name} must hold finite numbers")
+    return array
+
+
+def _number(model: Any, name: str, *, nan: bool = False) -> float:
+    value = getattr(model, name)
+    if not isinstance(value, float) or math.isinf(value) or (math.isnan(value) and not nan):
+        raise ValueError(f"{name} must be a finite number")
+    return value
+
+
+def _count(value: Any, name: str, least: int = 0) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"{name} must be a whole number")
+    return checks.count(name, value, least=least)
+
+
+def _width(model: Any) -> int:
+    """The number of features; their names must be as many."""
+    d = _count(model.n_features_in_, "n_features_in_", least=1)
+    names = getattr(model, OPTIONAL, None)
+    if names is not None:
+        texts = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,)
+        if not texts or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features")
+    return d
+
+
+def _clip(model: Any, d: int) -> None:
+    low, high = (_array(model, name, (d,), infinite=True) for name in ("clip_low_", "clip_high_"))
+    if np.any(low > high):
+        raise ValueError("clip_low_ must be at most clip_high_")
+
+
+def _labels(model: Any) -> int:
+    """The number of classes."""
+    classes = model.classes_
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+        raise ValueError("classes_ must be an array of at least two classes")
+    if len(np.unique(classes)) < len(classes) or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+        raise ValueError("classes_ must be distinct, and finite if they are numbers")
+    return len(classes)
+
+
+def _bounds(model: Any) -> None:
+    bounds = model.y_bounds_
+    pair = isinstance(bounds, tuple) and len(bounds) == 2 and all(isinstance(value, float) for value in bounds)
+    if not pair or not -math.inf < bounds[0] <= bounds[1] < math.inf:
+        raise ValueError("y_bounds_ must be a pair (low, high) of finite numbers")
+
+
+def _classifier(model: Any) -> None:
+    model._check_parameters()
+    d, K = _width(model), _labels(model)
+    rows = 1 if K == 2 else K
+    coef = model.coef_
+    if isinstance(coef, csr_array):
+        if coef.shape != (rows, d) or not np.isfinite(coef.data).all():
+            raise ValueError(f"coef_ must hold finite numbers and be of shape {(rows, d)}")
+    else:
+        _array(model, "coef_", (rows, d))
+    _array(model, "coef_noise_", (rows, d))
+    _array(model, "intercept_", (rows,))
+    _clip(model, d)
+
+
+def _regressor(model: Any) -> None:
+    model._check_parameters()
+    d = _width(model)
+    _array(model, "coef_", (d,))
+    _array(model, "coef_noise_", (d,))
+    _number(model, "intercept_")
+    _bounds(model)
+    _clip(model, d)
+
+
+def _pca(model: Any) -> None:
+    model._check_parameters()
+    d, k = _width(model), _count(model.n_components_, "n_components_", least=1)
+    _array(model, "components_", (k, d))
+    _array(model, "mean_", (d,))
+    _array(model, "reliability_", (k,))
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        _array(model, name, (k,), nan=True)  # NaN below the noise floor
+    for name in ("noise_variance_", "noise_floor_", "radius_"):
+        _number(model, name)
+
+
+def _scaler(model: Any) -> None:
+    Budget(model.epsilon, 0.5 if model.delta is None else model.delta, model.adjacency)
+    if model.row_norm is not None:
+        declared_size("row_norm", model.row_norm)
+    d = _width(model)
+    _array(model, "mean_", (d,))
+    if np.any(_array(model, "scale_", (d,)) <= 0.0):
+        raise ValueError("scale_ must be above 0")
+    _clip(model, d)
+
+
+def _clipper(model: Any) -> None:
+    checks.positive("norm", model.norm)
+    _width(model)
+
+
+def _federated(model: Any) -> None:
+    names = ("coefs_", "features_", "entry_bounds_", "row_norms_", "uplink_bytes_")
+    parties = list(model.coefs_) if isinstance(model.coefs_, dict) else []
+    if not parties or not all(isinstance(getattr(model, name), dict) for name in names):
+        raise ValueError(f"{', '.join(names)} must name the parties")
+    if not all(set(getattr(model, name)) == set(parties) for name in names):
+        raise ValueError(f"{', '.join(names)} must be about the same parties")
+    for party, coef in model.coefs_.items():
+        _party(model, party, coef)
+    d = sum(map(len, model.coefs_.values()))
+    if _count(model.n_features_in_, "n_features_in_") != d:
+        raise ValueError("n_features_in_ must be the number of the parties' columns together")
+    if hasattr(model, "classes_"):
+        if _labels(model) != 2:
+            raise ValueError("a federated model has two classes")
+        coef = _array(model, "coef_", (1, d))[0]
+        _array(model, "intercept_", (1,))
+    else:
+        coef = _array(model, "coef_", (d,))
+        _number(model, "intercept_")
+        _bounds(model)
+    if not np.array_equal(coef, np.concatenate(list(model.coefs_.values()))):
+        raise ValueError("coef_ must be the coefficients of the parties in coefs_")
+    _count(model.n_rounds_, "n_rounds_")
+    study_of(model)
+
+
+def _party(model: Any, party: str, coef: Any) -> None:
+    columns = model.features_[party]
+    if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or coef.ndim != 1 or not np.isfinite(coef).all():
+        raise ValueError(f"coefs_ of {party!r} must be an array of finite numbers")
+    whole = isinstance(columns, np.ndarray) and columns.dtype.kind == "i" and columns.ndim == 1
+    if not whole or np.any((columns < 0) | (columns >= len(coef))):
+        raise ValueError(f"features_ of {party!r} must hold numbers of its columns")
+    for bound in (model.entry_bounds_[party], model.row_norms_[party]):
+        if not isinstance(bound, float) or not bound >= 0.0:
+            raise ValueError(f"entry_bounds_ and row_norms_ of {party!r} must be numbers of at least 0")
+    _count(model.uplink_bytes_[party], "uplink_bytes_")
+
+
+def _table_model(model: TableModel) -> None:
+    columns = model.columns
+    if not isinstance(columns, tuple) or not columns or not all(isinstance(column, Column) for column in columns):
+        raise ValueError("columns must be a tuple of columns")
+    if len({column.name for column in columns}) < len(columns):
+        raise ValueError("columns must have different names")
+    if not hasattr(model.model, "predict") or model.model.n_features_in_ != len(feature_names(columns)):
+        raise ValueError("columns must give as many features as the model has")
+    if not isinstance(model.target, str):
+        raise ValueError("target must be the name of a column")
+    remarks = model.not_covered
+    if not isinstance(remarks, tuple) or not all(_is_remark(remark) for remark in remarks):
+        raise ValueError("not_covered must be a tuple of pairs of texts")
+
+
+def _is_remark(remark: Any) -> bool:
+    return isinstance(remark, tuple) and len(remark) == 2 and all(isinstance(text, str) for text in remark)
+
+
+_LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")
+_PCA = (
+    *(
+        "components_",
+        "mean_",
+        "explained_variance_",
+        "explained_variance_ratio_",
+        "singular_values_",
+        "noise_variance_",
+    ),
+    *("noise_floor_", "reliability_", "radius_", "n_components_", "plan_", "n_features_in_"),
+)
+_FEDERATED = (
+    *("coef_", "coefs_", "intercept_", "features_", "entry_bounds_", "row_norms_", "plan_", "n_features_in_"),
+    *("n_rounds_", "uplink_bytes_"),
+)
+
+CLASSES: dict[str, Entry] = {
+    entry.kind.__name__: entry
+    for entry in (
+        *(Entry(kind, (*_LINEAR, "classes_"), _classifier) for kind in (LogisticRegression, LinearSVC)),
+        *(Entry(kind, (*_LINEAR, "y_bounds_"), _regressor) for kind in (LinearRegression, Ridge, Lasso, ElasticNet)),
+        Entry(PCA, _PCA, _pca),
+        Entry(PrivateScaler, ("mean_", "scale_", "clip_low_", "clip_high_", "n_features_in_"), _scaler),
+        Entry(RowClipper, ("n_features_in_",), _clipper, guaranteed=False),
+        Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), _federated),
+        Entry(FederatedLogisticRegression, (*_FEDERATED, "classes_"), _federated),
+        Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), _federated),
+        Entry(TableModel, (), _table_model, parts=("model",), guaranteed=False),
+    )
+}
+"""By the name that a file has for each."""

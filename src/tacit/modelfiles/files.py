@@ -1,0 +1,240 @@
+"""`save` and `load`: a fitted model as JSON, and back.
+
+A document has a format, a version, what it was written by (for people only) and a model. A model has a class, its
+parameters, its released attributes, its guarantee, and the models that it is made of (`parts`). Every key is required
+and none may be added, so that a later version is a later number and never a guess.
+"""
+
+import json
+import os
+import platform
+import secrets
+import stat
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+import tacit
+from tacit.modelfiles import claims, values
+from tacit.modelfiles.classes import CLASSES, OPTIONAL, Entry
+from tacit.modelfiles.values import Json
+from tacit.privacy import Guarantee
+
+FORMAT, VERSION = "tacit model", 1
+MOST_BYTES = 2**30
+"""A file that is longer is refused before it is read, unless `load` is told otherwise."""
+
+_LONGEST_MESSAGE = 300
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file that executes nothing when it is read.
+
+    The file is JSON: the class, the parameters, the released attributes (arrays in base64) and the guarantee. All of it
+    is public or was released, so that who may see the model may see the file. `random_state` is not written: with it
+    the noise could be subtracted; the guarantee says that there was one. Nor is `directory` of a federated model.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator or transformer of Tacit, or a federated model.
+    path : path
+        Of the file. It is written whole or not at all.
+
+    Raises
+    ------
+    TypeError
+        If the model is of another class, or a parameter cannot be written.
+    ValueError
+        If the model is not fitted (scikit-learn's `NotFittedError`), or `load` would not take it: an attribute was
+        changed after the fit, for instance.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = tacit.LogisticRegression(epsilon=1.0).fit(X, y)
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.json")
+    >>> tacit.save(model, path)
+    >>> again = tacit.load(path)
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    >>> again.guarantee_ == model.guarantee_
+    True
+    """
+    document = {"format": FORMAT, "version": VERSION, "written_by": _versions(), "model": _written(model)}
+    text = json.dumps(document, indent=1, allow_nan=False)
+    _read(text)  # what would be refused is not written
+    _write_whole(Path(os.path.realpath(path)), text + "\n")
+
+
+def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
+    """The fitted model that `save`, `tacit fit` or `tacit federate coordinator` wrote.
+
+    Nothing in the file is executed, so it may come from anyone. Sizes, types and finiteness are checked. The guarantee
+    is recomputed from its event: a file that states less than the event costs is refused, where an excess of one
+    millionth is taken for rounding. That the numbers in the file were made by this event nobody can tell from a file.
+
+    Parameters
+    ----------
+    path : path
+        Of the file.
+    max_bytes : int, default=2**30
+        A longer file is refused before it is read.
+
+    Returns
+    -------
+    estimator
+        Fitted, with the parameters, attributes and guarantee that it was saved with; `random_state` is None. What
+        `tacit fit` wrote is a `tacit.modelfiles.TableModel`, which predicts from a DataFrame.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model, or not one to believe.
+    OSError
+        If it cannot be opened.
+    """
+    with open(path, "rb") as file:
+        facts = os.fstat(file.fileno())
+        regular = stat.S_ISREG(facts.st_mode) and facts.st_size <= max_bytes
+        raw = file.read() if regular else b""
+    try:
+        if not regular:
+            raise ValueError(f"it is longer than {max_bytes:,} bytes (max_bytes allows more), or a device")
+        if raw[:1] not in (b"{", b" ", b"\n", b"\r", b"\t"):
+            raise ValueError(
+                "it is not JSON; pickles and joblib files are never read here, as they execute what is in them"
+            )
+        return _read(raw.decode("utf8"))
+    except UnicodeDecodeError:
+        told = "it is not text in UTF-8"
+    except ValueError as error:
+        told = str(error)
+    raise ValueError(f"{path} is not a model that can be loaded: {_shortened(told)}")
+
+
+def _written(model: Any) -> Json:
+    kind: type = type(model)
+    name = kind.__name__
+    entry = CLASSES.get(name)
+    if entry is None or entry.kind is not kind:
+        raise TypeError(f"a model file cannot hold {name}; it holds {', '.join(CLASSES)}")
+    if entry.attributes:
+        check_is_fitted(model)
+    told = model.get_params(deep=False)
+    held = [attribute for attribute in (*entry.attributes, OPTIONAL) if hasattr(model, attribute)]
+    return {
+        "class": name,
+        "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters)},
+        "attributes": {key: values.written(getattr(model, key), key) for key in held},
+        "guarantee": model.guarantee_.to_dict() if entry.guaranteed else None,
+        "parts": {key: _written(told[key]) for key in entry.parts},
+    }
+
+
+def _read(text: str) -> Any:
+    """The model in a document; whatever is wrong with it is a ValueError."""
+    try:
+        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        told = values.fields(document, {"format", "version", "written_by", "model"}, "the document")
+        if told["format"] != FORMAT:
+            raise ValueError(f"its format must be {FORMAT!r}")
+        if type(told["version"]) is not int or told["version"] != VERSION:
+            raise ValueError(f"its version must be {VERSION}, which is all that tacit {tacit.__version__} reads")
+        by = told["written_by"]
+        if not isinstance(by, dict) or not all(isinstance(text, str) for text in by.values()):
+            raise ValueError("written_by must name versions")
+        with warnings.catch_warnings():  # of parameters, which were told when the model was fitted
+            warnings.simplefilter("ignore")
+            return _read_model(told["model"], set(CLASSES))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except (TypeError, OverflowError) as error:  # what was read is wrong, not the call
+        raise ValueError(str(error)) from error
+
+
+def _read_model(content: Json, accepted: set[str]) -> Any:
+    told = values.fields(content, {"class", "parameters", "attributes", "guarantee", "parts"}, "a model")
+    if not isinstance(told["class"], str) or told["class"] not in accepted:
+        raise ValueError(f"its class must be one of {', '.join(sorted(accepted))}")
+    entry = CLASSES[told["class"]]
+    parameters = values.fields(told["parameters"], set(entry.parameters), "parameters")
+    parts = values.fields(told["parts"], set(entry.parts), "parts")
+    plain = {name for name, other in CLASSES.items() if not other.parts}
+    model = entry.kind(
+        **{name: values.read(value, name) for name, value in parameters.items()},
+        **{name: _read_model(part, plain) for name, part in parts.items()},
+    )
+    attributes = told["attributes"]
+    if not isinstance(attributes, dict) or set(attributes) - {OPTIONAL} != set(entry.attributes):
+        raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
+    for name, value in attributes.items():
+        setattr(model, name, values.read(value, name))
+    _take_guarantee(model, told["guarantee"], entry)
+    entry.check(model)
+    return model
+
+
+def _take_guarantee(model: Any, content: Json, entry: Entry) -> None:
+    if not entry.guaranteed:
+        if content is not None:
+            raise ValueError(f"{entry.kind.__name__} has no guarantee of its own")
+        return
+    model.guarantee_ = Guarantee.from_dict(content)
+    if "plan_" in entry.attributes:
+        if not isinstance(model.plan_, claims.CalibratedPlan):
+            raise ValueError("plan_ must be a plan")
+        claims.check_plan(model.plan_, model.guarantee_)
+    claims.check(model.guarantee_)
+
+
+def _versions() -> dict[str, str]:
+    """For people: reading does not depend on it."""
+    packages = {name: version(name) for name in ("numpy", "scikit-learn")}
+    return {"tacit": tacit.__version__, "python": platform.python_version(), **packages}
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """A JSON object; a key given twice could say one thing to a reader and another to a parser."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key is given twice")
+    return content
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _shortened(text: str) -> str:
+    """One short line, whatever the file made of it."""
+    line = "".join(character if character.isprintable() else "?" for character in text)
+    return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "..."
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """The whole file or none: under a name that nobody can foresee, then in its place."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with open(descriptor, "w", encoding="utf8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,244 @@
+"""Parameters and released numbers as JSON values, and back.
+
+None, truth values, texts, whole numbers, finite numbers and lists are themselves. Everything else is an object with one
+key, which says what it is: `{"array": ...}`, `{"tuple": [...]}`, `{"float": "inf"}`. So a new kind of value can be
+added without changing the meaning of any other. What is read makes arrays of numbers and texts; nothing names code.
+"""
+
+import base64
+import binascii
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from tacit.modelfiles.table import Column
+from tacit.privacy import Budget, Plan, Release
+from tacit.privacy.plan import CalibratedPlan
+
+Json = Any
+
+NUMBER_TYPES = frozenset(
+    ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"),
+)
+"""How arrays of numbers may be stored: little-endian, of a size that is the same everywhere."""
+
+_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_LONGEST_SIDE = 2**48
+_MOST_RELEASES = 5_000  # that a plan may tell apart
+_MOST_CHARACTERS = 10_000_000  # that an array of texts of one width may hold
+
+
+def written(value: Any, where: str) -> Json:
+    """A value as JSON can carry it; `where` is its name, for the error about what cannot be written."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, list):
+        return [written(part, where) for part in value]
+    if type(value) is tuple:
+        return {"tuple": [written(part, where) for part in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: written(part, f"{where}[{key!r}]") for key, part in value.items()}}
+    if isinstance(value, Column):
+        return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
+    if isinstance(value, CalibratedPlan):
+        return {"plan": _written_plan(value)}
+    if issparse(value):
+        return {"csr": _written_csr(value, where)}
+    if hasattr(value, "__array__"):
+        return {"array": _written_array(np.asarray(value), where)}
+    raise TypeError(
+        f"{where} cannot be written to a model file: it is of type {type(value).__name__}, and a file holds numbers,"
+        " texts, None, and arrays, lists, tuples and dicts of these"
+    )
+
+
+def read(value: Json, where: str) -> Any:
+    """The value that `written` wrote; anything else raises ValueError."""
+    if value is None or isinstance(value, bool | str | int | float):
+        return value
+    if isinstance(value, list):
+        return [read(part, where) for part in value]
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ValueError(f"{where} is not a value: an object has one key, which says what it is")
+    ((kind, content),) = value.items()
+    if kind not in _READERS:
+        raise ValueError(f"{where} is of an unknown kind; known are {', '.join(_READERS)}")
+    return _READERS[kind](content, where)
+
+
+def fields(value: Json, names: set[str], where: str) -> dict[str, Json]:
+    """A JSON object with exactly these keys."""
+    if not isinstance(value, dict) or set(value) != names:
+        raise ValueError(f"{where} must have exactly the keys {', '.join(sorted(names))}")
+    return value
+
+
+def _written_array(array: NDArray[Any], where: str) -> Json:
+    if array.dtype.kind in "UO":
+        return _written_texts(array, where)
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if little.dtype.str not in NUMBER_TYPES:
+        raise TypeError(f"{where} cannot be written to a model file: it is an array of type {array.dtype}")
+    # The order in memory is kept: a product may round differently in another one.
+    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+    data = base64.b64encode(little.tobytes(order=order)).decode("ascii")
+    return {"dtype": little.dtype.str, "shape": list(array.shape), "order": order, "data": data}
+
+
+def _written_texts(array: NDArray[Any], where: str) -> Json:
+    """Texts, or single values in an array of objects, one by one."""
+    values = array.ravel().tolist()
+    if not all(isinstance(value, bool | str | int | float) for value in values):
+        raise TypeError(
+            f"{where} cannot be written to a model file: it is an array of objects other than texts, numbers"
+        )
+    name = "object" if array.dtype.kind == "O" else array.dtype.newbyteorder("<").str
+    return {"dtype": name, "shape": list(array.shape), "values": [written(value, where) for value in values]}
+
+
+def _read_array(content: Json, where: str) -> NDArray[Any]:
+    if isinstance(content, dict) and "values" in content:
+        return _read_texts(content, where)
+    told = fields(content, {"dtype", "shape", "order", "data"}, where)
+    if not isinstance(told["dtype"], str) or told["dtype"] not in NUMBER_TYPES:
+        raise ValueError(f"{where} has an unknown dtype; known are {', '.join(sorted(NUMBER_TYPES))}")
+    if told["order"] not in ("C", "F"):
+        raise ValueError(f"{where} must have the order 'C' or 'F'")
+    dtype, shape, data = np.dtype(told["dtype"]), _shape(told["shape"], where), told["data"]
+    length = math.prod(shape) * dtype.itemsize
+    if not isinstance(data, str) or len(data) != 4 * ((length + 2) // 3):
+        raise ValueError(f"{where} does not hold as many bytes as its shape and dtype say")
+    try:
+        raw = base64.b64decode(data.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ValueError(f"{where} is not base64") from None
+    if len(raw) != length:
+        raise ValueError(f"{where} does not hold as many bytes as its shape and dtype say")
+    if dtype.kind == "b" and raw.strip(b"\0\1"):
+        raise ValueError(f"{where} holds truth values that are neither 0 nor 1")
+    flat = np.frombuffer(raw, dtype)
+    return flat.reshape(shape, order=told["order"]).astype(dtype.newbyteorder("="), order="K", copy=True)
+
+
+def _read_texts(content: Json, where: str) -> NDArray[Any]:
+    told = fields(content, {"dtype", "shape", "values"}, where)
+    name, values, shape = told["dtype"], told["values"], _shape(told["shape"], where)
+    if not isinstance(values, list) or len(values) != math.prod(shape):
+        raise ValueError(f"{where} does not hold as many values as its shape says")
+    if name == "object":
+        read_values = [read(value, where) for value in values]
+        if not all(isinstance(value, bool | str | int | float) for value in read_values):
+            raise ValueError(f"{where} must hold texts and numbers")
+        array = np.empty(len(values), dtype=object)
+        array[:] = read_values
+        return array.reshape(shape)
+    width = _width(name)
+    if width is None or not all(isinstance(value, str) and len(value) <= width for value in values):
+        raise ValueError(f"{where} must hold texts, none of them longer than its dtype says")
+    if width * len(values) > _MOST_CHARACTERS:
+        raise ValueError(f"{where} holds more than {_MOST_CHARACTERS:,} characters")
+    return np.array(values, dtype=f"U{width}").reshape(shape)
+
+
+def _width(name: Json) -> int | None:
+    """The number of characters of a dtype such as "<U5"."""
+    digits = name[2:] if isinstance(name, str) and name.startswith("<U") else ""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else None
+
+
+def _shape(sides: Json, where: str) -> tuple[int, ...]:
+    whole = isinstance(sides, list) and all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
+    if not whole or len(sides) > 4 or not all(0 <= side <= _LONGEST_SIDE for side in sides):
+        raise ValueError(f"{where} must have a shape of at most four whole numbers")
+    return tuple(sides)
+
+
+def _written_csr(matrix: Any, where: str) -> Json:
+    matrix = matrix.tocsr()
+    parts = {name: written(getattr(matrix, name), where) for name in ("data", "indices", "indptr")}
+    return {"shape": list(matrix.shape), **parts}
+
+
+def _read_csr(content: Json, where: str) -> csr_array:
+    told = fields(content, {"shape", "data", "indices", "indptr"}, where)
+    shape = _shape(told["shape"], where)
+    data, indices, indptr = (read(told[name], where) for name in ("data", "indices", "indptr"))
+    flat = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
+    if not flat or data.dtype.kind != "f" or indices.dtype.kind != "i" or indptr.dtype.kind != "i" or len(shape) != 2:
+        raise ValueError(f"{where} must have a data array of numbers and two arrays of whole numbers")
+    matrix = csr_array((data, indices, indptr), shape=shape)
+    matrix.check_format(full_check=True)
+    if not matrix.has_canonical_format:
+        raise ValueError(f"{where} must have the entries of each row in order, each once")
+    return matrix
+
+
+def _written_plan(plan: CalibratedPlan) -> Json:
+    names = ("name", "kind", "share", "count", "sampling", "multiplier")
+    budget = plan.budget
+    return {
+        "epsilon": written(budget.epsilon, "plan_"),
+        "delta": budget.delta,
+        "adjacency": budget.adjacency,
+        "releases": [{name: getattr(release, name) for name in names} for release in plan.plan.releases],
+        "multipliers": [float(multiplier) for multiplier in plan.multipliers],
+    }
+
+
+def _read_plan(content: Json, where: str) -> CalibratedPlan:
+    told = fields(content, {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
+    budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
+    releases, multipliers = told["releases"], told["multipliers"]
+    if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
+        raise ValueError(f"{where} must list its releases, and as many multipliers")
+    if len(releases) > _MOST_RELEASES:
+        raise ValueError(f"{where} has more than {_MOST_RELEASES:,} kinds of releases")
+    if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
+        raise ValueError(f"{where} must have multipliers of at least 0")
+    names = {"name", "kind", "share", "count", "sampling", "multiplier"}
+    plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
+    return CalibratedPlan(plan, budget, tuple(float(z) for z in multipliers))
+
+
+def _read_column(content: Json, where: str) -> Column:
+    told = fields(content, {"name", "categories", "fill"}, where)
+    return Column(*(read(told[name], where) for name in ("name", "categories", "fill")))
+
+
+def _read_float(content: Json, where: str) -> float:
+    if not isinstance(content, str) or content not in _FLOATS:
+        raise ValueError(f"{where} must be one of {', '.join(_FLOATS)} where it is no finite number")
+    return _FLOATS[content]
+
+
+def _read_tuple(content: Json, where: str) -> tuple[Any, ...]:
+    if not isinstance(content, list):
+        raise ValueError(f"{where} must hold a list")
+    return tuple(read(part, where) for part in content)
+
+
+def _read_dict(content: Json, where: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{where} must hold an object")
+    return {key: read(part, where) for key, part in content.items()}
+
+
+_READERS: dict[str, Callable[[Json, str], Any]] = {
+    "array": _read_array,
+    "column": _read_column,
+    "csr": _read_csr,
+    "dict": _read_dict,
+    "float": _read_float,
+    "plan": _read_plan,
+    "tuple": _read_tuple,
+}

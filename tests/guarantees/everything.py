@@ -1,0 +1,445 @@
+"""Everything in the library that releases something, on a small table each, and rows that try to be seen.
+
+An entry runs on any number of records, for a number of rows that is declared: so a row can be really absent. Solvers
+and PCA solvers join by being registered; a preprocessing step, a score or a protocol is listed here.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from tacit.estimators.driver import planned, private_fit
+from tacit.federated.protocols import bounds, marginals_party, part_of, protocol_for
+from tacit.federated.protocols.base import Holding
+from tacit.federated.protocols.bounds import one_entry_per_row
+from tacit.federated.sketches import Sketch
+from tacit.federated.study import Member, Study
+from tacit.metrics.release import Question, Terms, released_scores
+from tacit.preprocessing.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.preprocessing.summaries import released_sum
+from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.privacy.events import OBJECTIVE_RATIO
+from tacit.privacy.mechanisms import Quantile
+from tacit.solvers import rescaled
+from tacit.solvers.passes import CURVATURE
+from tacit.solvers.pca import PCA_SOLVERS
+from tacit.solvers.pca.bounding import Bounds
+from tacit.solvers.pca.rows import Table
+from tacit.solvers.pca.task import PcaTask
+from tests.metrics.support import CASES as SCORES
+from tests.metrics.support import LAWS
+
+from .cases import CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, N, sample
+from .transcripts import Missing, Step, transcript
+
+ADJACENCIES = ("add-remove", "replace-one")
+FIRST = 4  # of the hostile rows: others take the place of these
+Record = tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What is run, the records that two worlds share, and rows that are put in or left out.
+
+    Parameters
+    ----------
+    run : callable
+        From records and the row that is missing among them, if any, to whatever the run returns.
+    hostile : callable
+        From what a run without the row returned, or None, to records.
+    by_formula : mapping
+        Releases whose stated sensitivity no row reaches, with the least that the argument for them allows.
+    """
+
+    name: str
+    adjacency: str
+    plan: Plan
+    records: Sequence[Record]
+    run: Callable[[Sequence[Record], Missing | None], Any]
+    hostile: Callable[[Any], Sequence[Record]]
+    by_formula: Mapping[str, Callable[[list[Step]], float]] = field(default_factory=dict)
+    case: Case | None = None  # of a fit
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.adjacency}"
+
+    @property
+    def group(self) -> str:
+        """What runs, whatever the loss, the adjacency and the storage."""
+        if self.case is None:
+            return self.name.split(",")[0]
+        form = self.case.variant if self.case.solver.name == "dual" else ""
+        form = "text" if self.case.text else "wide" if self.case.wide else form
+        return f"fit {self.case.solver.name}{', ' + form if form else ''}"
+
+    @property
+    def releases(self) -> list[str]:
+        """The names of what is planned; those of parties without the party."""
+        return sorted({release.name.split("/")[-1] for release in self.plan.releases})
+
+    @property
+    def samples(self) -> bool:
+        """Whether some releases are of samples."""
+        return any(release.sampling < 1.0 for release in self.plan.releases)
+
+    def neighbours(self) -> Iterator[list[tuple[Step, Step]]]:
+        """Releases of two worlds with one history, in pairs: the row first, in the middle and last.
+
+        Add-remove: one world is without the row. The history comes from there, and rows are chosen in view of it; once
+        more it comes from the world with the row. Replace-one: one row in place of another. Rows take turns between
+        the places, but for those chosen in view of a run.
+        """
+        n, rows = len(self.records) + 1, list(self.hostile(None))
+        places = (0, n // 2, n - 1)
+        if self.adjacency == "replace-one":
+            in_view = self.hostile(self._run(rows[0], 0, None))[len(rows) :]
+            for turn, row in enumerate([*rows[:FIRST], *in_view[:4]]):
+                yield from self.worlds(row, [*rows, *in_view], places[turn % 3])
+            return
+        for turn, place in enumerate(places):
+
+            def others(seen: Any, turn: int = turn) -> list[Record]:
+                return [*rows[turn::3], *self.hostile(seen)[len(rows) :]]
+
+            yield from self.worlds(None, others, place)
+            yield from self.worlds(rows[turn], [None], place)
+
+    def worlds(self, first: Any, others: Any, place: int) -> Iterator[list[tuple[Step, Step]]]:
+        """The world with the row `first` (None: without a row), and those with each of the others."""
+        missing = Missing(place, len(self.records) + 1)
+        with transcript(coin=True, row=place, missing=missing if first is None else None) as history:
+            seen = self._run(first, place, missing)
+        for other in others(seen) if callable(others) else others:
+            with transcript(history, missing=missing if other is None else None) as replayed:
+                self._run(other, place, missing)
+            yield list(zip(history, replayed, strict=True))
+
+    def _run(self, row: Any, place: int, missing: Missing | None) -> Any:
+        if row is None:
+            return self.run(self.records, missing)
+        return self.run([*self.records[:place], row, *self.records[place:]], None)
+
+
+# --- fits ------------------------------------------------------------------------------------------------------------
+
+
+ROWS = {
+    "middle": [0.0, 3.0, -0.5],
+    "one column": [1e6, 0.0, 0.0],
+    "nothing": [0.0, 0.0, 0.0],
+    "half of the columns": [-1e6, -1e6, 1e6],
+    "far": [1e8, -1e8, 1e8],
+    "huge": [1e300, -1e300, 1e300],
+    "tiny": [1e-300, 1e-300, -1e-300],
+    "spread": [3.0, 30.0, 1.0],
+    "opposite": [-3.0, -30.0, -1.0],
+    "other column": [0.0, -1e6, 0.0],
+    "less of one": [40.0, 0.0, 0.0],
+    "last column": [0.0, 0.0, 1e6],
+    "all columns": [1e6, 1e6, 1e6],
+    "all but the first": [-1e6, 1e6, 1e6],
+}
+
+
+@contextmanager
+def form_of(case: Case) -> Iterator[None]:
+    """Few columns are many, for cases of the form for many columns or for text."""
+    with ExitStack() as stack:
+        if case.wide:
+            stack.enter_context(patch.object(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1))
+        if case.text:
+            stack.enter_context(patch.object(rescaled, "WIDE", 1))
+        yield
+
+
+def of_case(case: Case, n: int = N) -> Entry:
+    """A fit of n rows, of which one is the hostile one."""
+    X, targets = sample(case, n=n - 1)
+    records = list(zip(X, targets, strict=True))
+    epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
+    request = case.request(epsilon, n=n, seed=1)
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        table, labels = np.array([x for x, _ in records]), np.array([t for _, t in records])
+        with form_of(case):
+            return private_fit(request, csr_array(table) if case.sparse else table, labels)
+
+    def hostile(fit: Any) -> list[Record]:
+        low, high = case.far_targets
+        rows = [(np.array(row), (low, high)[k % 2]) for k, row in enumerate(ROWS.values())]
+        rows += [(np.array(row), (high, low)[k % 2]) for k, row in enumerate(ROWS.values())]
+        rows += [(X[5], targets[5]), (X[5], low), (X[5], 0.0 if case.loss == "squared" else high)]  # duplicates
+        if fit is not None:  # along the weights that were found, where the loss is steep, and across them
+            along, across = (1e6 * x / max(np.linalg.norm(x), 1e-300) for x in _across(fit.coef[0]))
+            rows += [(along + 2 * across, low), (along - 2 * across, low)]  # steep both, and nearly opposite
+            rows += [(1e6 * np.sign(fit.coef[0]), low), (-1e6 * np.sign(fit.coef[0]), high)]
+            rows += [(along, low), (-along, high), (1e-3 * across, low)]
+        return rows
+
+    with form_of(case):
+        plan = planned(request).plan
+    return Entry(str(case), case.adjacency, plan, records, run, hostile, _formulas(case), case)
+
+
+def _across(weights: Any) -> tuple[Any, Any]:
+    """The weights, and a direction at a right angle to them."""
+    return weights, np.array([weights[1], -weights[0], 0.0])
+
+
+def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
+    """What the variants that stand for comparison state, and how far a search may stop from the minimiser."""
+    options = case.options(N)
+    if case.variant == "published":
+        return {"updates": lambda _: math.sqrt(2.0) * options.clip}
+    if case.variant == "primal":
+        return {"updates": lambda _: 2.0 * options.clip * math.sqrt(options.batch_size)}
+    if case.variant == "sequential":
+        size = options.batch_size
+        return {"updates": lambda _: 2.0 * options.clip * math.sqrt(size * (size + 1))}
+    if not case.perturbs:
+        return {}
+    doubled = 1.0 if case.adjacency == "add-remove" else 2.0
+
+    def stopping_point(steps: list[Step]) -> float:
+        linear = next(step for step in steps if step.name == "linear term")
+        square = case.request().task.width  # of the norm of a row, the intercept included
+        convexity = doubled * CURVATURE[case.loss] * square * linear.multiplier / OBJECTIVE_RATIO
+        return 2e-6 * linear.noise / convexity  # twice the tolerance of the search over the strong convexity
+
+    return {"stopping point": stopping_point}
+
+
+FITS = [of_case(case) for case in CASES + WIDE + TEXT + TUNED]
+
+
+# --- PCA -------------------------------------------------------------------------------------------------------------
+
+
+def _of_pca(solver: str, adjacency: str, sparse: bool, n: int = 30) -> Entry:
+    task = PcaTask(n, 2, 1, sparse, True, Budget(1.0, 1e-5, adjacency))  # type: ignore[arg-type]
+    bounding, algorithm = Bounds(task), PCA_SOLVERS[solver]
+    share = 1.0 - sum(release.share or 0.0 for release in bounding.releases())
+    calibrated = (Plan(*bounding.releases()) + algorithm.plan(task, share)).calibrate(task.budget)
+    rng = np.random.default_rng(1)
+    records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        X: Any = np.array([x for (x,) in records])
+        X = csr_array(X) if sparse else X
+        table = replace(Table.of(X), n=n)
+        with calibrated.meter(NoiseSource(3)) as meter:
+            rows, _ = bounding.run(table, meter)
+            return algorithm.run(task, rows, meter)
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        turns = np.arange(12) * (math.pi / 12)  # a half turn: the opposite row has the same second moments
+        far = [(50.0 * np.array([math.cos(t), math.sin(t)]),) for t in turns]
+        return [
+            *far,
+            (np.array([-50.0, 0.0]),),
+            (np.zeros(2),),
+            (np.full(2, 1e-200),),
+            (np.full(2, 1e200),),
+            records[3],
+        ]
+
+    kind = "sparse" if sparse else "dense"
+    return Entry(f"PCA {solver}, {kind}", adjacency, calibrated.plan, records, run, hostile)
+
+
+PCAS = [
+    _of_pca(name, adjacency, sparse)
+    for name, solver in PCA_SOLVERS.items()
+    for adjacency in solver.adjacencies
+    for sparse in (False, True)
+]
+
+
+# --- preprocessing ---------------------------------------------------------------------------------------------------
+
+
+def _of_step(name: str, adjacency: str, releases: Any, run_step: Callable[[Any, Any], Any], width: int = 3) -> Entry:
+    calibrated = Plan(*releases).calibrate(Budget(5.0, 1e-3, adjacency))  # type: ignore[arg-type]
+    records = [(x,) for x in np.random.default_rng(2).normal(size=(N - 1, width)) + 1.0]
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        with calibrated.meter(NoiseSource(4)) as meter:
+            return run_step(meter, np.array([x for (x,) in records]))
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        return [(np.array(row[:width]),) for row in ROWS.values()] + [
+            (np.full(width, 7.0),), (np.full(width, -7.0),), (np.zeros(width),), records[2],
+        ]  # fmt: skip
+
+    return Entry(name, adjacency, calibrated.plan, records, run, hostile)
+
+
+def _steps(adjacency: str) -> list[Entry]:
+    grid = np.linspace(-5.0, 5.0, 21)
+    scales = {
+        "scale by magnitudes": MagnitudeScale(N, 3),
+        "scale by one histogram": PooledScale(N, 3),
+        "scale by moments": MomentScale(N, 3, 4.0),
+    }
+    entries = [_of_step(name, adjacency, scale.releases(1.0), scale.run) for name, scale in scales.items()]
+    norms = NormScale(N, 3)
+    entries.append(
+        _of_step("scale by norms", adjacency, norms.releases(1.0), lambda m, X: norms.run(m, np.linalg.norm(X, axis=1)))
+    )
+    mean = [Release("mean", "gaussian", share=1.0)]
+    entries.append(_of_step("mean", adjacency, mean, lambda meter, X: released_sum(meter, X, N, 2.0)))
+    quantile = [Release("quantile", "exponential", share=1.0)]
+    entries.append(
+        _of_step(
+            "quantile", adjacency, quantile, lambda m, X: Quantile(0.6, grid, rows=N).release(m, "quantile", X[:, 0])
+        )
+    )
+    return entries
+
+
+STEPS = [entry for adjacency in ADJACENCIES for entry in _steps(adjacency)]
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def _of_score(name: str, law: str, adjacency: str) -> Entry:
+    case = SCORES[name]
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        return released_scores(
+            [Question(case.query, case.sums(records))],
+            Terms(1.0, 1e-6, adjacency, law, 0),  # type: ignore[arg-type]
+        )
+
+    rows = [case.row, case.opposite, case.others[0]]
+    plan = Plan(Release(case.query.name, law, share=1.0))  # type: ignore[arg-type]
+    return Entry(f"score {name}, {law}", adjacency, plan, case.others, run, lambda _: rows)
+
+
+EVALUATIONS = [_of_score(name, law, adjacency) for name in SCORES for law in LAWS for adjacency in ADJACENCIES]
+
+
+# --- between organisations -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def without_the_row(missing: Missing, study: Study) -> Iterator[None]:
+    """A party without a row: the agreed sketch has a column for it, which meets nothing there."""
+    apply, back, target = Sketch.apply, Sketch.back, marginals_party._target
+
+    def with_nothing(sketch: Sketch, columns: Any) -> Any:
+        return apply(sketch, np.insert(np.asarray(columns), missing.row, 0.0, axis=0))
+
+    def target_of_others(agreed: Any, holding: Holding, told: Any) -> Any:
+        found = target(agreed, holding, told)
+        of_all = len(found.values) == missing.n
+        return replace(found, values=np.delete(found.values, missing.row)) if of_all else found
+
+    def of_places(X: Any) -> Any:
+        """Which entry a row speaks with goes by its place, which is public in a study."""
+        return np.delete(one_entry_per_row(np.insert(X, missing.row, 0.0, axis=0)), missing.row)
+
+    with ExitStack() as stack:
+        for room in (bounds, marginals_party):
+            stack.enter_context(patch.object(room, "one_entry_per_row", of_places))
+        stack.enter_context(patch.object(Sketch, "apply", with_nothing))
+        stack.enter_context(patch.object(marginals_party, "_target", target_of_others))
+        if study.protocol == "feature-sharing":
+            stack.enter_context(patch.object(Sketch, "back", lambda s, v: np.delete(back(s, v), missing.row)))
+        yield
+
+
+@lru_cache
+def _agreed(study: Study) -> Any:
+    protocol = protocol_for(study)
+    return protocol, protocol.plan().calibrate(study.budget)
+
+
+def _of_study(name: str, study: Study) -> Entry:
+    protocol, plan = _agreed(study)
+    rng = np.random.default_rng(5)
+    y = rng.choice([-1.0, 1.0], study.n_rows - 1)
+    X = rng.uniform(0, 2, (study.n_rows - 1, 6)) * y[:, None]
+    records = list(zip(X, y, strict=True))
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        table, labels = np.array([x for x, _ in records]), np.array([t for _, t in records])
+        edges = np.cumsum([0, *(member.n_features for member in study.members)])
+        holdings = {
+            member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
+            for member, low, high in zip(study.members, edges, edges[1:], strict=False)
+        }
+        meters = {n: part_of(plan, n).meter(NoiseSource(10 + k)) for k, n in enumerate(holdings)}
+        memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
+        rounds = protocol.coordinate()
+        try:
+            asked = next(rounds)
+            while True:
+                answers = {}
+                for party, question in asked.items():
+                    if "score" in question.arrays:  # of a coordinator that asks for most
+                        question = replace(question, arrays={"score": np.full(len(question.arrays["score"]), 9.0)})
+                    with nullcontext() if missing is None else without_the_row(missing, study):
+                        answer = protocol.answer(holdings[party], question, meters[party], memory[party])
+                    memory[party] |= answer.memory
+                    answers[party] = answer.releases
+                asked = rounds.send(answers)
+        except StopIteration as end:
+            return end.value
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        one, other = np.array([9.0, 0, 0, 9.0, 0, 0]), np.array([0, 9.0, 0, 0, 9.0, 0])
+        far = [one, 9.0 * np.resize([1.0, -1.0], 6), np.full(6, 9.0)]
+        rows = [*far, other, *(-x for x in far), np.zeros(6), X[1], 1e150 * np.ones(6)]
+        labels = (-1.0, 1.0) if study.loss == "logistic" else (-9.0, 9.0, 0.1, 0.9, -0.9, 1.6)
+        return [(x, labels[k % 2]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
+
+    return Entry(name, study.adjacency, plan.plan, records, run, hostile)
+
+
+def _studies(adjacency: str) -> list[Entry]:
+    told: dict[str, Any] = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch_size": 3, "cross": "sketched"}
+    told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency, "n_selected": 2}
+    sharing = {"protocol": "feature-sharing", "n_iter": 4, "n_selected": None, "cross": "auto"}
+    forms: dict[str, dict[str, Any]] = {
+        "marginals study": {},
+        "marginals study, all columns": {"n_selected": 3},
+        "marginals study, sketched labels": {"labels": "sketched", "fit_intercept": False},
+        "marginals study, products again": {"cross": "auto", "epsilon": 50.0},
+        "marginals study, sketched columns": {"epsilon": 1e4, "delta": 0.08},
+        "marginals study, nothing declared": {"y_bounds": None, "entry_bound": None},
+        "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+        "feature-sharing study, product": sharing | {"geometry": "product"},
+        "feature-sharing study, serial": sharing | {"geometry": "serial"},
+        "feature-sharing study, best": sharing | {"geometry": "best"},
+        "feature-sharing study, sketched labels": sharing | {"labels": "sketched"},
+        "feature-sharing study, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+    }
+    entries = []
+    for name, changes in forms.items():
+        options = told | changes
+        loss = options.pop("loss", "squared")
+        holder = options.get("labels") == "sketched"
+        members = tuple(Member(f"p{k}", 3, not holder or k == 1) for k in range(2))
+        entries.append(_of_study(name, Study("study", loss, members, 12, **options)))
+    return entries
+
+
+STUDIES = [entry for adjacency in ADJACENCIES for entry in _studies(adjacency)]
+
+EVERYTHING = FITS + PCAS + STEPS + EVALUATIONS + STUDIES

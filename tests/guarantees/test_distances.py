@@ -1,0 +1,195 @@
+"""No row moves a release further than its sensitivity: everything that releases, each release by itself.
+
+Under add-remove the row is really absent from one of the two tables, and the number of rows stays as declared. The
+history is the same in both worlds. What is public about a release (shape, scale, grid) must be the same as well.
+
+The rows are chosen so that they reach what is stated: a sensitivity over sqrt(2) is caught, release by release. A
+release that no row can move that far, by design, is held to the formula of its argument.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, additive
+from tacit.privacy.noise import samplers
+from tacit.solvers import dual
+
+from .cases import ROUNDING, N, _is_long, quiet
+from .everything import EVERYTHING, FITS, Entry, of_case
+from .mutants import PAGE, written
+from .transcripts import LeakError, Missing, transcript
+
+pytestmark = quiet
+
+MUTANT = 1.0 / math.sqrt(2.0)
+
+
+def _params(entries):
+    """Fits whose budget takes time to calibrate, and those of further losses and storages, are for the long run."""
+    return [pytest.param(e, marks=[pytest.mark.slow] * is_long(e), id=str(e)) for e in entries]
+
+
+def is_long(entry):
+    return entry.case is not None and _is_long(entry.case)
+
+
+class Reach:
+    """How far each release was moved, as a part of what is stated; the largest over all pairs of worlds."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.moved: dict[str, float] = defaultdict(float)
+        self.curved = 0.0
+        self.stated: dict[str, float] = {}  # by how much a stated sensitivity is above its formula
+        for pairs in entry.neighbours():
+            history = [step for step, _ in pairs]
+            for step, other in pairs:
+                self.moved[step.name] = max(self.moved[step.name], step.moved(other))
+                if step.kind == "objective":
+                    self.curved = max(self.curved, step.curved(other))
+            for name, formula in entry.by_formula.items():
+                stated = min(step.sensitivity for step in history if step.name == name)
+                self.stated[name] = min(self.stated.get(name, math.inf), stated / formula(history))
+
+    def too_small(self, mutant: str | None = None) -> set[str]:
+        """Releases whose sensitivity is too small; that of the mutant is divided by sqrt(2)."""
+        part = {name: MUTANT if name == mutant else 1.0 for name in self.moved}
+        moved = {name for name, moved in self.moved.items() if moved > part[name] * ROUNDING}
+        return moved | {name for name, stated in self.stated.items() if stated * part[name] < 1.0 - 1e-9}
+
+
+@pytest.mark.parametrize("entry", _params(EVERYTHING))
+def test_no_row_moves_a_release_too_far_and_every_smaller_sensitivity_is_caught(entry):
+    reach = Reach(entry)
+    assert sorted(reach.moved) == entry.releases
+    assert reach.too_small() == set()
+    for name in entry.releases:
+        assert reach.too_small(mutant=name) == {name}
+    if any(release.kind == "objective" for release in entry.plan.releases):
+        assert MUTANT < reach.curved <= 1.0 + 1e-4  # by a difference quotient
+
+
+BLOCK = 1024
+ALONE = [
+    e.case for e in FITS if e.adjacency == "add-remove" and not e.case.sparse and e.case.declared and not is_long(e)
+]
+
+
+@pytest.mark.parametrize("case", [c for c in ALONE if not c.samples and not c.variant and not c.wide], ids=str)
+def test_a_row_in_a_block_of_its_own_moves_no_release_too_far(case):
+    entry = of_case(case, n=BLOCK + 1)
+    rows = entry.hostile(None)
+    for k in (2, 4):
+        for pairs in entry.worlds(None, [rows[k]], BLOCK):
+            assert max(step.moved(other) for step, other in pairs) <= ROUNDING
+
+
+@pytest.mark.parametrize("entry", _params([entry for entry in EVERYTHING if entry.samples]))
+def test_what_is_public_about_a_release_does_not_depend_on_the_sample(entry):
+    row = entry.hostile(None)[0]
+    with transcript() as history:
+        entry.run([row, *entry.records], None)
+    with transcript(history, thin=True) as others:
+        entry.run([row, *entry.records], None)
+    sampled = [(one, other) for one, other in zip(history, others, strict=True) if one.sampling < 1.0]
+    assert any(len(one.sample) != len(other.sample) for one, other in sampled)
+    assert all(one.public == other.public for one, other in sampled)
+
+
+# --- mistakes that are not a factor ----------------------------------------------------------------------------------
+
+
+def entry_named(name):
+    return next(entry for entry in FITS if str(entry) == name)
+
+
+def test_a_release_as_long_as_the_sample_is_caught(monkeypatch):
+    """What the published variant once did: the moved dual variables of the sampled rows, and v, in one array."""
+
+    def leaky(task, settings, duals, scale, damping, clip, meter):
+        mechanism = dual._mechanism(task, math.sqrt(2.0) * clip)
+        v = np.zeros((task.outputs, task.d + 1))
+        for _ in range(settings.steps):
+            rows = meter.sample("updates", task.n)
+            old = duals.at(rows)
+            added = duals.move(rows, v * scale, damping, clip)
+            noisy = mechanism.release(meter, "updates", np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()]))
+            duals.put(rows, old + noisy[: old.size].reshape(old.shape))
+            v = v + noisy[old.size :].reshape(v.shape)
+        return v, 1.0
+
+    entry = entry_named("dual squared add-remove dense published, add-remove")
+    monkeypatch.setattr(dual, "_published", leaky)
+    with pytest.raises(LeakError, match="updates"):
+        Reach(entry)
+    with pytest.raises(AssertionError):
+        test_what_is_public_about_a_release_does_not_depend_on_the_sample(entry)
+
+
+@pytest.mark.parametrize("name", ["scale: magnitudes", "second moments", "gradients"])
+def test_a_scale_that_is_read_from_the_data_is_caught(name, monkeypatch):
+    for kind in (GaussianVector, additive.GaussianMatrix):
+        honest = kind.release
+
+        def release(self, meter, called, value, honest=honest):
+            largest = float(np.abs(value).max())
+            own = replace(self, sensitivity=Sensitivity.vector(largest)) if called == name else self
+            return honest(own, meter, called, value)
+
+        monkeypatch.setattr(kind, "release", release)
+    with pytest.raises(LeakError, match=name):
+        Reach(entry_named("gradient logistic add-remove dense, add-remove"))
+
+
+def noise_of(steps):
+    """The noise of every value of a fit, in whole steps of its grid."""
+    return np.concatenate(
+        [
+            (np.rint(step.released / step.grids[0].step) - np.rint(step.exact / step.grids[0].step)).ravel()
+            for step in steps
+            if step.kind == "gaussian" and step.freedom == step.exact.size
+        ]
+    )
+
+
+def repeats(entry):
+    """Whether some value's noise is that of another: never by chance, as noise has 2^40 steps to a deviation."""
+    with transcript() as steps:
+        entry.run([entry.hostile(None)[0], *entry.records], None)
+    noise = noise_of(steps)
+    return len(np.unique(noise)) < len(noise)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gradient squared add-remove dense wide declared",
+        "coordinate squared add-remove dense",
+        "dual squared add-remove dense",
+        "sgd squared add-remove dense",
+    ],
+)
+def test_no_noise_is_used_twice_and_noise_that_is_would_be_caught(name):
+    entry = next(e for e in FITS if sorted(e.name.split()) == sorted(name.split()))
+    assert not repeats(entry)
+    kept: dict[int, np.ndarray] = {}
+    fresh = samplers.normals
+    with patch.object(samplers, "normals", lambda source, size: kept.setdefault(size, fresh(source, size))):
+        assert repeats(entry)
+
+
+def test_a_row_that_is_missing_leaves_the_others_their_samples_and_their_state():
+    missing = Missing(2, 5)
+    np.testing.assert_array_equal(missing.places(np.array([0, 2, 3, 4])), [0, 2, 3])
+    np.testing.assert_array_equal(missing.order(np.array([3, 2, 0, 4, 1])), [2, 4, 0, 3, 1])
+    np.testing.assert_array_equal(missing.state(np.arange(5)[:, None])[:, 0], [0, 1, 3, 4, 2])
+    assert N > 5
+
+
+def test_the_page_has_the_table_of_mutants():
+    page = PAGE.read_text(encoding="utf8")
+    assert written(page) == page, "run `python -m tests.guarantees.mutants`"

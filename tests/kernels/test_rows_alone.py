@@ -1,0 +1,281 @@
+"""No row's own value depends on where it stands or on who else is there, to the last bit.
+
+Loops over rows become vector code: several rows at a time in the middle of an array, single ones at its end. A row that
+is absent moves all rows after it from one to the other. So every value of a row is compared with that of the same row
+in a table that is shifted, shortened, permuted, padded, alone, or placed elsewhere in memory.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array, csr_array
+
+from tacit.kernels import columns, coordinate, dual, gradient, moments, text
+from tacit.kernels.sigmoid import falling_sigmoid
+
+from .support import LOSSES
+
+N, D = 75, 5
+W = np.array([0.3, -1.7, 0.9, 2.2, -0.4, 0.6])
+V = np.linalg.qr(np.arange(10.0).reshape(5, 2) ** 2 + 1.0)[0]
+CENTRE = np.array([0.1, 0.0, -2.0, 0.3, 1.0])
+
+
+def rows_of_all_sizes(kind=np.float64):
+    """Entries of many magnitudes, single-precision numbers, some of them zero; and targets."""
+    rng = np.random.default_rng(0)
+    sizes = 2.0 ** rng.integers(-30, 30, size=(N, 1)) * 2.0 ** rng.integers(-8, 8, size=(N, D))
+    Z = rng.normal(size=(N, D)) * np.where(rng.random((N, 1)) < 0.5, 1.0, sizes) * (rng.random((N, D)) < 0.8)
+    return Z.astype(np.float32).astype(kind), rng.choice([-1.0, 1.0], size=N)
+
+
+def elsewhere(array):
+    """The same array at another place in memory, off every boundary but that of its own numbers."""
+    room = np.empty(array.size + 1, dtype=array.dtype)[1:].reshape(array.shape)
+    room[...] = array
+    return room
+
+
+def choices():
+    """Which rows stand in a table, in which order."""
+    every = np.arange(N)
+    yield from (every[k:] for k in (1, 2, 3, 5, 8))
+    yield from (every[:-k] for k in (1, 2, 3, 4, 5, 6, 7, 9, 33))
+    yield from (np.delete(every, k) for k in (10, 40, 73))
+    yield every[::-1]
+    yield np.random.default_rng(1).permutation(N)
+    yield np.concatenate([every[60:], every, every[:20]])
+    yield from (every[k : k + 1] for k in range(0, N, 6))
+
+
+def csc(Z):
+    table = csc_array(Z)
+    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
+
+
+def csr(Z):
+    table = csr_array(Z)
+    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
+
+
+# --- values of rows, for a table and its targets ----------------------------------------------------------------------
+
+
+def by_columns(name, sparse, *args):
+    def values(Z, _):
+        out = np.empty(len(Z))
+        parts = csc(Z) if sparse else (elsewhere(np.ascontiguousarray(Z.T)),)
+        getattr(columns, f"{'sparse' if sparse else 'dense'}_{name}")(*parts, *args, out)
+        return out
+
+    return values
+
+
+def after_a_pass(loss, sparse, cap):
+    """Margins after steps on all coordinates. Nothing of the sums is released: noise alone moves weights to a bound."""
+
+    def values(Z, targets):
+        n, order = len(Z), np.array([2, 0, 5, 1, 4, 3])
+        margins, w = np.zeros(n), np.zeros(D + 1)
+        room, ones = (np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
+        rules = coordinate.rules(*np.tile([[cap, 1.0, 1e9, 0.0, 0.0]], (6, 1)).T, -np.abs(W), np.abs(W))
+        noise = np.array([3, -7, 11, 5, -2, 9])
+        rest = ones, targets, np.ones((2, n)), LOSSES[loss], rules, order, noise, 0.7, 1e-300, w, margins, *room
+        if sparse:
+            coordinate.sparse_pass(*csc(Z), *rest)
+        else:
+            coordinate.dense_pass(elsewhere(np.ascontiguousarray(Z.T)), *rest)
+        assert np.all(room[0] == noise * 0.7)
+        return margins
+
+    return values
+
+
+def slopes(loss):
+    def values(Z, targets):
+        out = np.empty(len(Z))
+        coordinate.slopes(elsewhere(Z.sum(axis=1, dtype=np.float64)), targets, np.ones(len(Z)), LOSSES[loss], out)
+        return out
+
+    return values
+
+
+def duals(loss, sparse):
+    """Moved dual variables of all rows, in one batch."""
+
+    def values(Z, targets):
+        n = len(Z)
+        alpha, ones, out = np.full((n, 1), 0.1) * targets[:, None], np.ones(n), np.empty((1, D + 1))
+        parts = csr(Z) if sparse else (elsewhere(Z),)
+        batch = dual.sparse_batch if sparse else dual.dense_batch
+        rest = targets, ones, ones, W[None], alpha, 2.0, LOSSES[loss], dual.EXACT, 0.1, 0.5, out
+        batch(*parts, 1.0, np.arange(n), *rest)
+        return alpha[:, 0]
+
+    return values
+
+
+def by_rows(kernel, parts, width, *args):
+    def values(Z, _):
+        out = np.empty((len(Z), *width))
+        kernel(*parts(Z), *args, out)
+        return out
+
+    return values
+
+
+def bounded(Z, _):
+    out, norms = np.empty((len(Z), D)), np.empty(len(Z))
+    moments.dense_bounded(elsewhere(Z), CENTRE, 3.0, out, norms)
+    lengths, projections = np.empty(len(Z)), np.outer(norms, [1.0, -3.0])
+    moments.lengths(out, norms, V, lengths)
+    moments.clip_contributions(projections, norms, 0.5)
+    return np.column_stack([out, norms, lengths, projections])
+
+
+def sigmoids(Z, _):
+    out = elsewhere(Z[:, 0].astype(np.float32))
+    falling_sigmoid(out)
+    return out
+
+
+def dense(Z):
+    return (elsewhere(Z),)
+
+
+VALUES = {
+    **{
+        f"{name} {'sparse' if sparse else 'dense'}": by_columns(name, sparse, W)
+        for name in ("margins", "square_norms", "largest")
+        for sparse in (False, True)
+    },
+    **{
+        f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": after_a_pass(loss, sparse, cap)
+        for loss in ("squared", "logistic", "squared hinge")
+        for sparse in (False, True)
+        for cap in (math.inf, 0.5)
+    },
+    **{f"slopes {loss}": slopes(loss) for loss in ("squared", "logistic", "squared hinge")},
+    **{
+        f"dual {loss} {'sparse' if sparse else 'dense'}": duals(loss, sparse)
+        for loss in ("squared", "logistic", "hinge", "squared hinge")
+        for sparse in (False, True)
+    },
+    "row margins dense": by_rows(gradient.dense_margins, dense, (), 1.0, W),
+    "row margins sparse": by_rows(gradient.sparse_margins, csr, (), 1.0, W),
+    "row norms dense": by_rows(gradient.dense_norms, dense, (), 1.0),
+    "pulls dense": by_rows(dual.dense_pulls, dense, (), 1.0, W**2),
+    "distances dense": by_rows(moments.dense_distances, dense, (), CENTRE),
+    "distances sparse": by_rows(moments.sparse_distances, csr, (), CENTRE),
+    "weighted norms": by_rows(text.weighted_norms, csr, (), W),
+    "bounded rows": bounded,
+    "sigmoid": sigmoids,
+}
+IN_SINGLE = [name for name in VALUES if "dense" in name and name.split()[0] in ("margins", "pass", "dual")]
+
+
+def check(name, kind):
+    Z, targets = rows_of_all_sizes(kind)
+    whole = VALUES[name](Z, targets)
+    assert np.all(np.isfinite(whole))
+    for chosen in choices():
+        np.testing.assert_array_equal(VALUES[name](Z[chosen], targets[chosen]), whole[chosen])
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_is_that_of_the_row_alone(name):
+    check(name, np.float64)
+
+
+@pytest.mark.parametrize("name", IN_SINGLE)
+def test_a_value_of_a_single_precision_row_is_that_of_the_row_alone(name):
+    check(name, np.float32)
+
+
+# --- what a row adds to a sum -----------------------------------------------------------------------------------------
+
+
+def silenced_pass(loss, sparse, cap):
+    """The sums over each column, all rows but one having no room in theirs."""
+
+    def sums(Z, targets, place):
+        n, released = len(Z), np.empty(6)
+        limits = np.zeros((2, n))
+        limits[:, place] = 0.4, 0.3
+        rules = coordinate.rules(*np.tile([[cap, 1.0, 0.0, 0.0, 0.0, -9.0, 9.0]], (6, 1)).T)
+        margins = 0.1 * Z.sum(axis=1, dtype=np.float64)
+        rest = targets, limits, LOSSES[loss], rules, np.arange(6), np.zeros(6, dtype=np.int64), 0.0, 1e300
+        rest = np.ones(n, dtype=Z.dtype), *rest, np.zeros(6), margins, released, np.empty(6)
+        if sparse:
+            coordinate.sparse_pass(*csc(Z), *rest)
+        else:
+            coordinate.dense_pass(np.ascontiguousarray(Z.T), *rest)
+        return released
+
+    return sums
+
+
+def silenced_gradient(loss, sparse):
+    """The gradient, all rows but one having no length."""
+
+    def sums(Z, targets, place):
+        norms, out = np.full(len(Z), math.inf), np.empty((1, 6))
+        norms[place] = 2.0
+        rest = norms, 1.0, targets, W[None], LOSSES[loss], 0.7, 0.5, out
+        if sparse:
+            gradient.sparse_gradient(*csr(Z), *rest)
+        else:
+            gradient.dense_gradient(Z, *rest)
+        return out
+
+    return sums
+
+
+SUMS = {
+    **{
+        f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": silenced_pass(loss, sparse, cap)
+        for loss in ("squared", "logistic", "squared hinge")
+        for sparse in (False, True)
+        for cap in (math.inf, 0.01)
+    },
+    **{
+        f"gradient {loss} {'sparse' if sparse else 'dense'}": silenced_gradient(loss, sparse)
+        for loss in ("squared", "logistic", "huber", "hinge", "squared hinge")
+        for sparse in (False, True)
+    },
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_a_row_adds_does_not_depend_on_its_place(name):
+    """The row among others that add nothing, at every place of the table, and alone."""
+    Z, targets = rows_of_all_sizes()
+    for row in (4, 30):
+        own, label = Z[row], targets[row]
+        alone = SUMS[name](own[None], np.array([label]), 0)
+        assert np.any(alone != 0.0)
+        for place in range(N):
+            table, labels = Z.copy(), targets.copy()
+            table[place], labels[place] = own, label
+            np.testing.assert_array_equal(SUMS[name](table, labels, place), alone)
+
+
+@pytest.mark.parametrize("d", [16, 37, 100])
+def test_dual_steps_of_wide_rows_do_not_depend_on_their_place(d):
+    """Margins of rows that are long enough for vector code, at all places in memory."""
+    rng = np.random.default_rng(d)
+    Z, theta = rng.normal(size=(12, d)) * 2.0 ** rng.integers(-20, 20, size=(12, d)), rng.normal(size=(1, d + 1))
+
+    def moved(rows, shift):
+        room = np.empty(rows.size + shift)[shift:].reshape(rows.shape)
+        room[...] = rows
+        n, alpha, out = len(rows), np.zeros((len(rows), 1)), np.empty((1, d + 1))
+        fixed = np.ones(n), np.ones(n), np.ones(n), theta, alpha, 2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300, out
+        dual.dense_batch(room, 1.0, np.arange(n), *fixed)
+        return alpha
+
+    whole = moved(Z, 0)
+    for first, last, shift in itertools.product((0, 1, 5), (6, 11, 12), range(8)):
+        np.testing.assert_array_equal(moved(Z[first:last], shift), whole[first:last])

@@ -1,0 +1,101 @@
+"""Every class that can be saved, fitted in several ways: a new one is covered the day it is added here."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+import tacit
+from tacit import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, PrivateScaler, Ridge
+from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
+from tacit.modelfiles import Column, TableModel
+
+quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small|is not below 1/n):UserWarning")
+
+WORDS = np.array(["low", "high"])
+
+
+def problem(n=300, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * [1.0, 50.0, 0.1, 1.0] + [0.0, 300.0, 1.0, 2.0]
+    return X, X[:, 0] + 2.0 * X[:, 3] + 0.1 * rng.normal(size=n)
+
+
+X, VALUES = problem()
+LABELS = (VALUES > 4.0).astype(int)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+BLOCKS = [np.clip(X[:, :1], -1, 1), np.clip(X[:, 2:], -1, 1)]
+
+
+def parties(y):
+    return [Party(BLOCKS[0], y, name="east"), Party(BLOCKS[1], y, name="west")]
+
+
+def federated(kind, y, **told):
+    return kind(5.0, l1_radius=3.0, random_state=7, **told).fit(parties(y))
+
+
+MAKERS = {
+    "logistic": lambda: LogisticRegression(2.0, random_state=7).fit(X, LABELS),
+    "logistic of texts": lambda: LogisticRegression(2.0, classes=["low", "high"]).fit(X, WORDS[LABELS]),
+    "logistic of objects": lambda: LogisticRegression(2.0).fit(FRAME, WORDS.astype(object)[LABELS]),
+    "logistic of truth": lambda: LogisticRegression(2.0).fit(X, LABELS == 1),
+    "logistic of floats": lambda: LogisticRegression(2.0).fit(X, 2.0 * LABELS),
+    "three classes": lambda: LogisticRegression(2.0).fit(X, np.digitize(VALUES, [3.0, 5.0])),
+    "one against the rest": lambda: LogisticRegression(5.0, solver="dual").fit(X, np.digitize(VALUES, [3.0, 5.0])),
+    "not private": lambda: LogisticRegression(np.inf, C=np.inf).fit(X, LABELS),
+    "of sparse rows": lambda: LogisticRegression(np.float64(2.0), row_norm=np.float32(9.0)).fit(csr_array(X), LABELS),
+    "selected": lambda: LogisticRegression(2.0, l1_radius=3.0).fit(csr_array(X), LABELS).sparsify(),
+    "svc": lambda: LinearSVC(2.0, solver="coordinate").fit(X, LABELS),
+    "linear": lambda: LinearRegression(2.0, adjacency="replace-one").fit(FRAME, VALUES),
+    "bounded": lambda: LinearRegression(2.0, coef_bounds=(None, np.full(4, 9.0)), y_bounds=[0, 8]).fit(X, VALUES),
+    "ridge": lambda: Ridge(2.0, alpha=0.5, y_bounds=(-9.0, 9.0)).fit(X, VALUES),
+    "lasso": lambda: Lasso(2.0, smoothness=np.ones(4)).fit(X, VALUES),
+    "elastic net": lambda: ElasticNet(2.0).fit(X, VALUES),
+    "pca": lambda: PCA(2, 2.0, whiten=True).fit(FRAME),
+    "pca in noise": lambda: PCA(None, 0.01).fit(X),
+    "stochastic pca": lambda: PCA(2, 5.0, solver="stochastic").fit(X),
+    "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
+    "clipper": lambda: tacit.RowClipper(2.0).fit(X),
+    "federated lasso": lambda: federated(FederatedLasso, VALUES, y_bounds=(0.0, 8.0)),
+    "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0),
+    "federated svc": lambda: federated(FederatedLinearSVC, LABELS, n_iter=3),
+    "table": lambda: TableModel(
+        Ridge(2.0).fit(X, VALUES),
+        (Column("a"), Column("kind", ("x", "y"), "x"), Column("d", None, 2.0)),
+        "wage",
+        (("public", "what was declared"),),
+    ),
+}
+
+
+@cache
+def made(name):
+    """The fitted model; tests do not change it."""
+    return MAKERS[name]()
+
+
+def rows(name):
+    """What the model predicts from, or transforms."""
+    model = made(name)
+    if name == "table":
+        return pd.DataFrame({"kind": ["x", "y", None], "d": [1.0, np.nan, 3.0], "a": [0, 1, 2], "more": 0.0})
+    if name.startswith("federated"):
+        return BLOCKS
+    return FRAME if hasattr(model, "feature_names_in_") else csr_array(X) if "sparse" in name else X
+
+
+def text_of(model, folder):
+    """What is in the file of a model."""
+    tacit.save(model, folder / "model.json")
+    return (folder / "model.json").read_text()
+
+
+def loaded(document, folder):
+    """The model of a document, or of the text of one."""
+    path = folder / "changed.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return tacit.load(path)
