@@ -43,6 +43,14 @@ html_copy_source = False
 _MARKUP = re.compile(r"(`[^`]*`)|(\||(?<=\w)_(?!\w))")
 
 
+def privacy_section(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """The Privacy part of an estimator's Notes, where scikit-learn's parser of docstrings bears it, as a section."""
+    for place in range(len(lines) - 3):
+        if lines[place : place + 4] == ["Notes", "-----", "Privacy", "~~~~~~~"]:
+            lines[place : place + 4] = ["Privacy", "-------"]
+            return
+
+
 def plain_text(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
     """Docstrings are plain text with backticks: |x| is a norm and coef_ a name, and aligned columns stay aligned."""
     if what == "property":  # napoleon takes what stands before a colon for a type
@@ -67,6 +75,7 @@ def left_out(app: Any, what: str, name: str, obj: Any, _skip: bool, _options: An
 
 
 def setup(app: Any) -> None:
-    """Connect the two functions above; napoleon's listener has priority 500."""
+    """Connect the functions above; napoleon's listener has priority 500."""
+    app.connect("autodoc-process-docstring", privacy_section, priority=400)
     app.connect("autodoc-process-docstring", plain_text, priority=600)
     app.connect("autodoc-skip-member", left_out)

@@ -130,7 +130,8 @@ def _audit(command: argparse.ArgumentParser) -> None:
     add("--epsilon", type=float, default=5.0, help="the claim to attack (default: %(default)s)")
     add("--delta", type=float, default=1e-3, help="default: %(default)s")
     _problem(command)
-    add("--trials", type=int, help="runs on each of the two neighbours (default: what fits into about 12 seconds)")
+    add("--trials", type=int, help="runs on each of the two neighbours (default: what fits into half a minute)")
+    add("--steps", choices=("one", "own"), default="one", help="one step, or its own number (default: %(default)s)")
     add("--confidence", type=float, default=0.99, help="of the bound (default: %(default)s)")
     add("--json", action="store_true", help="print JSON")
 

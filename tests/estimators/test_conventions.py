@@ -88,7 +88,7 @@ def test_is_public_and_documented(kind):
     text = inspect.getdoc(kind.make)
     assert all(f"{name} : " in text for name in inspect.signature(kind.make).parameters)
     for word in ("Unit: one row", "Neighbours", "Mechanism", "Released", "Assumed"):
-        assert word in text[text.index("Privacy\n-------") :]
+        assert word in text[text.index("Privacy\n~~~~~~~") :]
     assert is_classifier(kind.make()) == kind.classifies
     assert is_regressor(kind.make()) != kind.classifies
 

@@ -53,7 +53,7 @@ def test_signature_is_the_documented_one():
     text = inspect.getdoc(tacit.PCA)
     assert all(f"{name} : " in text for name in parameters)
     for word in ("Unit: one row", "Neighbours", "Mechanism", "Released", "Assumed"):
-        assert word in text[text.index("Privacy\n-------") :]
+        assert word in text[text.index("Privacy\n~~~~~~~") :]
 
 
 @pytest.mark.skipif(not sklearn.__version__.startswith("1.9."), reason="the tables are those of scikit-learn 1.9")

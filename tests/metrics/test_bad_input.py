@@ -123,6 +123,7 @@ def test_bad_rows(call, y, p):
         (lambda **t: roc_auc_score([-1, 1], [0.5, 0.5], **t), "a label that `labels` does not name"),
         (lambda **t: roc_auc_score(Y, P, labels=(0, 1, 2), **t), "labels must list 2"),
         (lambda **t: roc_auc_score(Y, P, bins=1, **t), "bins must be at least 2"),
+        (lambda **t: roc_auc_score(Y, P, bins=10**6, **t), "bins must be at most 100,000"),
         (lambda **t: roc_auc_score(Y, P, score_bounds=(1, 0), **t), "low < high"),
         (lambda **t: roc_auc_score(Y, P, score_bounds=1, **t), "must be a pair"),
         (lambda **t: r2_score(P, P, y_bounds=None, **t), "y_bounds must be a pair"),
@@ -130,7 +131,7 @@ def test_bad_rows(call, y, p):
         (lambda **t: r2_score(P, P, y_bounds=(0, 1e-200), **t), "apart or more"),
         (lambda **t: mean_squared_error(P, P, y_bounds=(1, 1), **t), "low < high"),
     ],
-    ids=range(22),
+    ids=range(23),
 )
 def test_what_a_metric_needs(call, message):
     with pytest.raises(ValueError, match=message):

@@ -156,7 +156,7 @@ def test_one_label_a_row():
 
 
 def test_bad_class_counts_are_refused():
-    with pytest.raises(ValueError, match=r"^n_classes must be an integer of at least 2, got 1$"):
+    with pytest.raises(ValueError, match=r"^n_classes must be at least 2, got 1$"):
         MultinomialLoss(1)
-    with pytest.raises(TypeError, match=r"^n_classes must be an integer, got 2\.0$"):
+    with pytest.raises(TypeError, match=r"^n_classes must be an integer, got 2\.0 of type float$"):
         MultinomialLoss(2.0)

@@ -174,7 +174,7 @@ def test_bad_l1_ratios_are_refused(bad):
     [
         (1.0, 0.0, "low must not exceed high, got low=1.0 and high=0.0"),
         ([0.0, 2.0], 1.0, "low must not exceed high"),
-        (math.nan, 0.0, "low must be a real number, got nan"),
+        (math.nan, 0.0, "low must be a number, got NaN"),
         (0.0, [math.nan], "high must be a number or a one-dimensional array"),
         ([[0.0]], 1.0, "low must be a number or a one-dimensional array"),
         (math.inf, math.inf, "low must be below inf"),

@@ -1,5 +1,7 @@
 import math
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -77,12 +79,39 @@ def test_page_escapes_what_it_shows(written):
     result = written[1][0]
     example = demo.Example("<b>a & b</b>", "<i>score</i>", None, None, None)
     shown = demo.Result(example, result.rows, result.plain, result.scores, result.guarantees)
-    text = demo._page([shown], (1.0,))
+    text = demo._page([shown], (1.0,), "<u>.png")
+    assert "<u>" not in text
     assert "<b>" not in text
     assert "<i>" not in text
     assert "&lt;b&gt;a &amp; b&lt;/b&gt;" in text
     assert "&lt;i&gt;score&lt;/i&gt;" in text
     Page(text)
+
+
+BARE = """
+import importlib.abc, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"matplotlib", "pandas", "pyarrow", "polars"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from tacit.report import demo
+demo.EXAMPLES = demo.EXAMPLES[2:]  # one is enough
+from tacit.cli import main
+sys.exit(main(["demo", "--epsilon", "1", "--repeats", "1", "--out", sys.argv[1]]))
+"""
+
+
+def test_without_extras_the_demo_ends_well_and_names_what_one_would_add(tmp_path):
+    done = subprocess.run([sys.executable, "-c", BARE, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("a plot of these scores, too: pip install 'tacit[report]'.")
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    page = Page((tmp_path / "index.html").read_text(encoding="utf8"))
+    assert page.addresses == []
+    assert page.tags.count("table") == 1
 
 
 def test_plot_of_no_finite_budget_and_of_a_score_below_zero(written, tmp_path):

@@ -4,6 +4,7 @@ import math
 import re
 import shutil
 import subprocess
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -238,6 +239,24 @@ def test_the_stored_guarantee_can_be_checked(model):
     guarantee = Guarantee.from_json(html.unescape(stored))
     assert guarantee == model.guarantee_
     assert guarantee.recompute() <= guarantee.epsilon
+
+
+def test_the_recipe_runs_as_it_stands_and_imports_no_more_than_it_uses(classifier, tmp_path, monkeypatch, capsys):
+    page = model_report(classifier)
+    [recipe] = re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)
+    [stored] = re.findall(r'<pre id="guarantee-json">(.*?)</pre>', page)
+    recipe = html.unescape(recipe)
+    (tmp_path / "guarantee.json").write_text(html.unescape(stored))
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the file is closed when the lines end
+        exec(recipe, names)
+    stated, found = capsys.readouterr().out.splitlines()
+    assert stated == str(classifier.guarantee_)
+    assert float(found) <= classifier.guarantee_.epsilon
+    imported = [name for line in re.findall(r"import (.*)", recipe) for name in line.split(", ")]
+    assert all(len(re.findall(rf"\b{name}\b", recipe)) > 1 for name in imported)
 
 
 def test_everything_is_escaped():

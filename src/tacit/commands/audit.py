@@ -1,8 +1,12 @@
 """`tacit audit`: attack a solver on made-up neighbours, and see whether its claim survives. No user data is read.
 
-The neighbours are the worst known for solvers of linear models: all other rows balance each other, so that the weights
-stay near zero and the row in question keeps a gradient longer than any clip. Its counterpart is the opposite row
-(replace-one), or a row whose norm overflows, which contributes nothing to any sum (add-remove).
+The neighbours are tables of one column and differ in their last row, which is there to be seen: it is as long as a row
+may be, its gradient is longer than any clip, and all others balance each other, so that weights start near zero in both
+worlds. In the other world the row is absent: the table has a row less, while the number of rows stays as declared and
+samples are drawn of all of them (add-remove); or it is the opposite row (replace-one).
+
+A solver is asked for one step, which takes nearly the whole budget and shows what a row adds. Of many steps the last
+weights show less, as they forget the first ones; `--steps own` audits the number that its rule would make.
 
 What it proves: a bound above the claim refutes the claim at the confidence stated. One below it proves nothing.
 """
@@ -12,18 +16,29 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, cast, get_args
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
 from numpy.typing import NDArray
 
-from tacit.privacy import Budget, CalibratedPlan, NoiseSource, audit, checks, events
-from tacit.solvers import SOLVERS, Rows, Solver, Strengths, Task, choose
+from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, audit, checks, events
+from tacit.solvers import SOLVERS, Options, Rows, Solver, Strengths, Task, choose
 from tacit.solvers.task import LossName
 
-ROWS, COLUMNS, CLASSES = 100, 2, 3
-SECONDS, LEAST, MOST = 12.0, 200, 2_000
+ROWS, CLASSES, SIZE = 101, 3, 3.0
+SECONDS, LEAST, MOST = 30.0, 200, 10_000
+
+# Options that make one step of a solver. A small clip is one that the row surely reaches.
+_ONE_STEP = {
+    "coordinate": Options(n_passes=1, clip=0.1),
+    "dual": Options(n_passes=1, batch_size=ROWS, clip=1e-3),
+    "frank-wolfe": Options(n_iter=1, clip=0.1),
+    "gradient": Options(n_iter=1),
+    "greedy": Options(n_iter=1, clip=0.1),
+    "sgd": Options(n_passes=1, batch_size=ROWS),
+}
 
 
 def run(arguments: Namespace) -> int:
@@ -34,18 +49,21 @@ def run(arguments: Namespace) -> int:
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
     outputs = CLASSES if loss == "multinomial" else 1
-    task = Task(ROWS, COLUMNS, loss, outputs, False, False, budget)  # type: ignore[arg-type]
+    task = Task(ROWS, 1, loss, outputs, False, False, budget)  # type: ignore[arg-type]
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
+    if arguments.steps == "one":
+        task = replace(task, options=_ONE_STEP.get(solver.name, Options()))
     calibrated = solver.plan(task, 1.0).calibrate(budget)
-    once, (present, absent) = mechanism(solver, task, calibrated), neighbours(task)
-    trials = _affordable(once, present) if arguments.trials is None else arguments.trials
-    result = audit.audit(once, present, absent, budget.delta, trials, confidence=confidence)
+    once, (one, other) = mechanism(solver, task, calibrated), neighbours(solver, task)
+    trials = _affordable(once, one) if arguments.trials is None else arguments.trials
+    result = audit.audit(once, one, other, budget.delta, trials, confidence=confidence)
     gaussian = all(isinstance(leaf, GaussianDpEvent) for leaf, _ in events.walk(calibrated.event))
     refuted = result.contradicts(**({"claimed_mu": budget.mu} if gaussian else {"claimed_epsilon": budget.epsilon}))
     told = {
         "solver": solver.name,
         "loss": loss,
         "adjacency": budget.adjacency,
+        "releases": events.describe(calibrated.event),
         "claimed": {"epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu if gaussian else None},
         "found": {"epsilon": result.epsilon, "mu": result.mu if gaussian else None},
         "tested": "mu" if gaussian else "epsilon",
@@ -63,20 +81,45 @@ def mechanism(solver: Solver, task: Task, calibrated: CalibratedPlan) -> Callabl
 
     def once(rows: Rows) -> NDArray[np.float64]:
         with calibrated.meter(NoiseSource()) as meter:
-            solution = solver.run(task, rows, strengths, meter)
+            seen = meter if len(rows.targets) == task.n else cast(Meter, MeterOfPresent(meter, len(rows.targets)))
+            solution = solver.run(task, rows, strengths, seen)
         return np.concatenate([solution.weights.ravel(), solution.noise.ravel()])
 
     return once
 
 
-def neighbours(task: Task) -> tuple[Rows, Rows]:
-    """Two tables of bounded rows that differ in row 0."""
-    Z = np.tile([[3.0] * task.d, [-3.0] * task.d], (task.n // 2, 1))
-    low, high = {"squared": (-3.0, 3.0), "multinomial": (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
-    targets = np.resize(np.array([low, low, high, high]), task.n)
-    other = Z.copy()
-    other[0] = -Z[0] if task.budget.adjacency == "replace-one" else 1e200
-    return Rows(Z, targets, 3.0), Rows(other, targets, 3.0)
+class MeterOfPresent:
+    """A meter of which samples are drawn of all declared rows, and hold those that are in the table: the first ones."""
+
+    def __init__(self, meter: Meter, present: int) -> None:
+        self._meter, self._present = meter, present
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._meter, name)
+
+    def sample(self, name: str, n: int) -> NDArray[np.int64]:
+        """As `Meter.sample`."""
+        return self.samples(name, n, 1)[0]
+
+    def samples(self, name: str, n: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `Meter.samples`."""
+        rows, starts = self._meter.samples(name, n, count)
+        there = rows < self._present
+        return rows[there], np.concatenate([[0], np.cumsum(there)])[starts]
+
+
+def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
+    """Two tables of bounded rows that differ in the last one, which one of them may be without."""
+    low, high = {"squared": (-SIZE, SIZE), "multinomial": (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
+    Z = np.resize([SIZE, -SIZE], (task.n - 1, task.d))
+    targets = np.resize([low, low, high, high], task.n - 1)
+    if solver.name == "objective":  # whose row tells most where the weights speak against it
+        targets = np.resize([low, high], task.n - 1)
+    row = np.full((1, task.d), SIZE)
+    one = Rows(np.vstack([Z, row]), np.append(targets, high), SIZE)
+    if task.budget.adjacency == "replace-one":
+        return one, Rows(np.vstack([Z, -row]), one.targets, SIZE)
+    return one, Rows(Z, targets, SIZE)
 
 
 def _affordable(once: Callable[[Rows], Any], rows: Rows) -> int:
@@ -103,7 +146,7 @@ def _text(told: dict[str, Any]) -> str:
     )
     return "\n".join(
         [
-            f"{told['solver']} solver, {told['loss']} loss, {told['adjacency']}, worst-case neighbours",
+            f"{told['solver']} solver, {told['loss']} loss, {told['adjacency']}, {told['releases']}",
             f"claimed  epsilon = {claimed['epsilon']:g} at delta = {claimed['delta']:g}{exact}",
             f"found    {tested} >= {_floor(found[tested])} with {100 * told['confidence']:g}%"
             f" confidence, from 2 x {told['trials']:,} runs",

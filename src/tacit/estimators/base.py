@@ -22,7 +22,7 @@ from tacit.preprocessing.validation import (
 )
 from tacit.privacy import Budget, checks
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.solvers import SOLVERS, Options, Task, choose
+from tacit.solvers import SOLVERS, Options, Task, choose, limits
 from tacit.solvers.task import LossName, PenaltyName
 
 Floats = NDArray[np.float64]
@@ -77,11 +77,6 @@ class PrivateLinearModel(BaseEstimator):
 
     def _options(self, d: int | None = None) -> Options:
         """What the solver is told, checked; lengths of arrays only where the number of features is known."""
-        for name in ("n_iter", "batch_size"):
-            if getattr(self, name) is not None:
-                checks.count(name, getattr(self, name))
-        if self.n_passes is not None:
-            checks.positive("n_passes", self.n_passes)
         order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
         clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
         if (order, clipping) == ("random", "row"):
@@ -90,9 +85,9 @@ class PrivateLinearModel(BaseEstimator):
                 " equally often, as order='permuted' and order='cyclic' do"
             )
         return Options(
-            self.n_iter,
-            self.n_passes,
-            self.batch_size,
+            None if self.n_iter is None else limits.checked_iterations(self.n_iter, self.solver),
+            None if self.n_passes is None else limits.checked_passes(self.n_passes),
+            None if self.batch_size is None else checks.count("batch_size", self.batch_size),
             order,
             clipping,
             None if self.clip is None else declared_size("clip", self.clip),

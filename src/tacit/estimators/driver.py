@@ -27,7 +27,7 @@ from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
 from tacit.problems import clip_rows
-from tacit.solvers import Rows, Solver, Strengths, Task
+from tacit.solvers import Rows, Solver, Strengths, Task, limits
 from tacit.solvers.task import Layout
 
 Floats = NDArray[np.float64]
@@ -36,13 +36,15 @@ Floats = NDArray[np.float64]
 def planned(request: "Request") -> CalibratedPlan:
     """Every release of the fit with its noise, before any data is read.
 
-    A budget whose noise does not fit the 64-bit grids of releases is refused here.
+    A budget whose noise does not fit the 64-bit grids of releases is refused here, and more steps than are of use.
     """
     task = request.task
     budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
     if budget.mu < 1e-30:
         raise ValueError(f"{told} small for any useful noise")
-    calibrated = _Bounding.of(request).plan(request).calibrate(budget)
+    plan = _Bounding.of(request).plan(request)
+    limits.check_steps(plan, task.options)
+    calibrated = plan.calibrate(budget)
     values = (task.d + 1) * max(100, task.outputs, min(task.d, 2_000))  # no release holds more
     if max(calibrated.multipliers) * math.sqrt(values) > 2.0**38:
         raise ValueError(f"{told} small for any useful noise")

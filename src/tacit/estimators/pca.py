@@ -84,8 +84,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components_ : int
     {GUARANTEE}
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly; "stochastic" and
     "variance-reduced" add it to sums over Poisson samples, accounted by privacy loss distributions. Released: scale,
     mean and radius as far as they are not declared, and what the solver's plan lists, of which all attributes are

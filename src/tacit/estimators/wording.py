@@ -23,11 +23,11 @@ OPTIONS = """fit_intercept : bool, default=True
         Bounds on the coefficients, in their own units. Each side is a number, an array with one number for each feature
         (infinity where there is no bound), or None. `(0, None)` asks for non-negative coefficients.
     n_iter : int, default=None
-        Steps of the gradient, greedy and frank-wolfe solvers. None: a rule in the numbers of rows and columns and the
-        budget.
+        Steps of the gradient, greedy and frank-wolfe solvers: at most 100,000, of frank-wolfe 1,000,000. None: a rule
+        in the numbers of rows and columns and the budget.
     n_passes : float, default=None
-        Passes over the rows of the sgd and dual solvers, or over the columns of the coordinate solver. None: a rule as
-        above.
+        Passes over the rows of the sgd and dual solvers, or over the columns of the coordinate solver: at most 100,000,
+        in at most ten million steps. None: a rule as above.
     batch_size : int, default=None
         Expected number of rows in a step of the sgd and dual solvers. None: a rule as above.
     order : {"permuted", "cyclic", "random"}, default="permuted"
@@ -94,8 +94,10 @@ REGRESSOR_ATTRIBUTES = f"""coef_ : ndarray of shape (n_features,)
         The standard deviation that the noise alone gives each coefficient, to first order.
     {GUARANTEE}
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     {MECHANISM}
     Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on the
     data."""
@@ -109,8 +111,10 @@ CLASSIFIER_ATTRIBUTES = f"""coef_ : ndarray of shape (1, n_features) or (n_class
         The standard deviation that the noise alone gives each coefficient, to first order.
     {GUARANTEE}
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     {MECHANISM}
     Assumed: the number of rows, the columns and (unless declared) the classes are public, and no transformer before
     this one was fitted on the data."""

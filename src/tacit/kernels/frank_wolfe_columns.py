@@ -13,9 +13,9 @@ columns    bits, starts, rows: run r is rows[starts[r] : starts[r + 1]]
 
 import math
 
-import numba
 import numpy as np
 
+from tacit.compilation import compiled
 from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped, slope_at
 from tacit.problems.compiled import kernel
 
@@ -24,7 +24,7 @@ Columns = tuple[int, Places, Places]
 
 # The two passes over all rows take ranges of rows, and sums of their own for each, so that threads can share them:
 # whole numbers add up to the same in any order.
-_free = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=False)
+_free = compiled(nogil=True)
 
 
 @_free  # type: ignore[misc]

@@ -36,6 +36,7 @@ from tacit.privacy.mechanisms import Sensitivity
 Floats = NDArray[np.float64]
 
 _FEWEST, _MOST = 8, 512  # bins chosen by the rule
+_MOST_BINS = 100_000  # asked for: no noise lets more be told apart
 _STANDS_OUT = 2.0  # a class is there if its noisy count is more than this many deviations of its noise
 
 
@@ -106,7 +107,7 @@ def roc_auc_question(
     positive = inputs.encoded("y_true", y_true, inputs.declared_classes(labels, 2)) == 1
     n = inputs.same_rows(positive, scores, "y_true and y_score")
     count = chosen_bins(n, checks.positive("epsilon", epsilon, finite=False)) if bins is None else bins
-    parts = np.arange(1, checks.count("bins", count, least=2)) / count
+    parts = np.arange(1, checks.count("bins", count, least=2, most=_MOST_BINS)) / count
     if score_bounds is not None:
         low, high = inputs.interval("score_bounds", score_bounds)
         edges = low + (high - low) * parts
@@ -145,7 +146,7 @@ def roc_auc_score(
         None: scores are probabilities. For others (margins), the public range that is cut into equal bins; scores
         outside it count with the outermost bins.
     bins : int, default=None
-        How many bins to count in. None: (n epsilon)^0.4, from 8 to 512.
+        How many bins to count in, at most 100,000. None: (n epsilon)^0.4, from 8 to 512.
     epsilon, delta, adjacency, mechanism, random_state
         As for `accuracy_score`.
 

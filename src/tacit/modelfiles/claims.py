@@ -29,8 +29,8 @@ _MOST_EPSILON = 1e6  # where there are any of them
 _MOST_KINDS = 20  # of these that differ in their numbers; each is accounted by itself
 _MOST_NOISE = 1e15  # over sensitivity, of these releases: no accountant has digits for more
 _CLEARLY = 1.25  # the estimate is within a few percent; above this much of the stated epsilon no accountant is needed
-_SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
-_MOST_POINTS = 1_000_000  # of an accountant's grid: some seconds and some hundred megabytes
+_MOST_LOSS = 1_000.0  # that one release of each kind can give away together
+_COARSER = (20, 5, 2, 1)  # grids to try, in units of the accountant's own, which is of bounded size
 
 Parts = list[tuple[DpEvent, int]]
 
@@ -76,19 +76,13 @@ def _holds(guarantee: Guarantee) -> bool:
         or len(gridded) > _MOST_KINDS
         or sum(times for _, times in gridded) > _MOST_SAMPLED
     )
-    if many or min(losses) < 1.0 / _MOST_NOISE or _points(sum(losses), _SPACINGS[0]) > _MOST_POINTS:
+    if many or min(losses) < 1.0 / _MOST_NOISE or sum(losses) > _MOST_LOSS:
         raise ValueError("the guarantee's event is too large to be accounted here")
     if _clearly_costs_more(gridded, delta, guarantee.epsilon):
         return False
     if not by_pld:
         return accounting.epsilon_of(event, delta) <= stated
-    spread = 2.0 * guarantee.epsilon + sum(losses)
-    bearable = [spacing for spacing in _SPACINGS if _points(spread, spacing) <= _MOST_POINTS]
-    if any(accounting.epsilon_at_spacing(event, delta, spacing) <= stated for spacing in bearable):
-        return True
-    if len(bearable) < len(_SPACINGS):
-        raise ValueError("the guarantee's event is too large to be accounted here to the digits of its epsilon")
-    return False
+    return any(accounting.epsilon_at_spacing(event, delta, coarser) <= stated for coarser in _COARSER)
 
 
 def _clearly_costs_more(parts: Parts, delta: float, epsilon: float) -> bool:
@@ -113,10 +107,6 @@ def _largest_loss(leaf: DpEvent) -> float:
         return math.inf
     mu = 1.0 / inner.noise_multiplier
     return mu if isinstance(inner, LaplaceDpEvent) else mu * mu / 2 + 10.0 * mu
-
-
-def _points(loss: float, spacing: float) -> float:
-    return 2.0 * loss / spacing
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -20,8 +20,10 @@ class RowClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     norm : float, default=1.0
         The bound.
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     Releases nothing: `fit` learns only the number of columns.
 
     Examples

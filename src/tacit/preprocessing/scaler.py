@@ -43,8 +43,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     guarantee_ : Guarantee
         What the scaler gave away.
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     Unit: one row. Neighbours: `adjacency`. Mechanism: two noisy histograms of magnitudes per column (or one noisy
     pair of moments where `row_norm` is declared), Gaussian, accounted exactly. Released: the attributes are functions
     of these.

@@ -10,6 +10,10 @@ Mixed kinds are sound because one accountant always sees the whole event: all Ga
 (exactly), then either every part has a dominating pair and the PLDs are convolved, or every part has a Renyi
 curve (zCDP with rho is `rho * order`) and the curves are added. Parts are never accounted apart and added up.
 
+A PLD is a grid of privacy losses. Its spacing is `DISCRETIZATION` where losses are moderate. Where they are large, from
+an epsilon of about 10 on, it is a power of two times that, so that time and memory do not grow with epsilon
+(`spacing_of`). Any spacing rounds losses up, so the bound stays a bound.
+
 Two numerical traps are closed here. The PLD convolution raises a discrete Fourier transform to the power of the
 number of steps; its rounding error grows with that power and turns *unsound* below a delta of about 1e-16 per
 step (`delta` is then too small by a factor of up to 15). A multiple of that error is taken off delta first, and
@@ -35,7 +39,15 @@ from dp_accounting.rdp import RdpAccountant
 from tacit.privacy import checks, events, gdp
 
 DISCRETIZATION = 1e-4
-"""Spacing of privacy losses in a PLD; a coarser multiple of it is sound, only less tight."""
+"""The finest spacing of privacy losses in a PLD; a coarser multiple of it is sound, only less tight."""
+
+_POINTS_OF_ONE = 1 << 16  # in the grid of a single release, whose points cost microseconds each
+_POINTS_OF_ALL = 1 << 18  # in the grid of their composition
+_TAIL = 10.0  # deviations to either side that a grid covers
+# The PLD library takes exp of a Laplace release's epsilon and of the spacing, which overflows at 709. Above this,
+# bounds take its place: a Laplace release's pure epsilon, which is about 1 too much; and for a spacing, which is this
+# large where epsilon is above 1e7, bounds that ignore sampling.
+_LARGEST_LOSS = 500.0
 
 _FOURIER_ERROR_PER_STEP = 4e-16
 
@@ -65,7 +77,7 @@ def epsilon_of(event: DpEvent, delta: float) -> float:
         Strictly between 0 and 1.
     """
     delta = checks.open_unit("delta", delta)
-    return epsilon_at_spacing(event, delta, DISCRETIZATION)
+    return epsilon_at_spacing(event, delta)
 
 
 def delta_of(event: DpEvent, epsilon: float) -> float:
@@ -78,12 +90,16 @@ def delta_of(event: DpEvent, epsilon: float) -> float:
         return gdp.delta_from_mu(mu, epsilon)
     if ZCDpEvent in kinds:
         return float(_renyi(event).get_delta(epsilon))
-    slack = _fourier_slack(event)
-    return min(
-        1.0,
-        float(_pld(event, DISCRETIZATION).get_delta(epsilon)) + slack,
-        float(_renyi(event).get_delta(epsilon)),
-    )
+    by_renyi = min(1.0, float(_renyi(event).get_delta(epsilon)))
+    rest, pure = _without_large_laplace(event)
+    spacing = spacing_of(rest)
+    if spacing > _LARGEST_LOSS:
+        mu, pure = _without_sampling(event)
+        return min(by_renyi, gdp.delta_from_mu(mu, max(0.0, epsilon - pure)) if epsilon >= pure else 1.0)
+    if epsilon < pure:
+        return by_renyi
+    by_pld = float(_pld(rest, spacing).get_delta(epsilon - pure)) if events.leaves(rest) else 0.0
+    return min(by_renyi, by_pld + _fourier_slack(event))
 
 
 def mu_of(event: DpEvent) -> float:
@@ -115,21 +131,87 @@ def rho_from_budget(epsilon: float, delta: float) -> float:
     return best * (1.0 - 1e-12)
 
 
-def epsilon_at_spacing(event: DpEvent, delta: float, spacing: float) -> float:
-    """`epsilon_of` with another spacing of the PLD: sound for every multiple of `DISCRETIZATION`, and faster."""
+def spacing_of(event: DpEvent) -> float:
+    """The spacing of the event's PLD: the finest power of two times `DISCRETIZATION` with grids of bounded size."""
+    parts = [(*_spread(leaf), times) for leaf, times in merged(event)]
+    widest = max((width for width, _, _ in parts), default=0.0)
+    composed = min(
+        sum(width * times for width, _, times in parts),
+        2.0 * _TAIL * math.hypot(*(deviation * math.sqrt(times) for _, deviation, times in parts)),
+    )
+    wanted = max(widest / _POINTS_OF_ONE, composed / _POINTS_OF_ALL, DISCRETIZATION)
+    return DISCRETIZATION * 2.0 ** math.ceil(math.log2(wanted / DISCRETIZATION)) if wanted < math.inf else math.inf
+
+
+def _spread(leaf: DpEvent) -> tuple[float, float]:
+    """About how wide the grid of one release is, in both worlds, and the standard deviation of its losses."""
+    if isinstance(leaf, LaplaceDpEvent):
+        return 2.0 / leaf.noise_multiplier, 1.0 / leaf.noise_multiplier
+    sampled = isinstance(leaf, PoissonSampledDpEvent)
+    q = leaf.sampling_probability if sampled else 1.0
+    z = (leaf.event if sampled else leaf).noise_multiplier
+    # Losses log(1 - q + q exp((2x - 1) / (2 z^2))), for x from -10 z to 1 + 10 z.
+    reach = (_TAIL * z + 0.5) / z / z
+    if q == 1.0 or math.isinf(reach):
+        return 2.0 * reach, 1.0 / z
+    lowest, highest = np.logaddexp(math.log1p(-q), math.log(q) + np.array([-reach, reach]))
+    width = float(highest - lowest)
+    return width, min(width, q * math.sqrt(math.expm1(min(1.0 / z / z, 500.0))))
+
+
+def _without_large_laplace(event: DpEvent) -> tuple[DpEvent, float]:
+    """The event without its Laplace releases of a large epsilon, and the sum of their epsilons.
+
+    A Laplace release is epsilon-DP with epsilon = 1/multiplier and no delta, so that the sum may be added to what the
+    rest costs.
+    """
+    rest, pure = [], 0.0
+    for leaf, times in events.leaves(event).items():
+        if isinstance(leaf, LaplaceDpEvent) and leaf.noise_multiplier * _LARGEST_LOSS < 1.0:
+            pure += times / leaf.noise_multiplier
+        else:
+            rest.append(events.repeated(leaf, times))
+    return events.composed(rest), pure * (1.0 + 1e-12)
+
+
+def _without_sampling(event: DpEvent) -> tuple[float, float]:
+    """Bounds for releases with next to no noise: the mu of all Gaussians, as if of all rows, and the pure epsilon.
+
+    A release of a sample tells no more than one of all rows.
+    """
+    mu, pure = 0.0, 0.0
+    for leaf, times in merged(event):
+        if isinstance(leaf, LaplaceDpEvent):
+            pure += times / leaf.noise_multiplier
+        else:
+            inner = leaf.event if isinstance(leaf, PoissonSampledDpEvent) else leaf
+            mu = math.hypot(mu, math.sqrt(times) / inner.noise_multiplier)
+    return mu, pure * (1.0 + 1e-12)
+
+
+def epsilon_at_spacing(event: DpEvent, delta: float, coarser: int = 1) -> float:
+    """`epsilon_of` with a spacing of the PLD that is this many times as coarse: as sound, and faster."""
     kinds, mu = _kinds(event)
     if NonPrivateDpEvent in kinds or math.isinf(mu):
         return math.inf
     if not kinds:
         return gdp.epsilon_from_mu(mu, delta)
-    return _numerical_epsilon(events.composed(events.repeated(*part) for part in merged(event)), delta, spacing)
+    return _numerical_epsilon(events.composed(events.repeated(*part) for part in merged(event)), delta, coarser)
 
 
 @lru_cache(maxsize=512)
-def _numerical_epsilon(event: DpEvent, delta: float, spacing: float) -> float:
+def _numerical_epsilon(event: DpEvent, delta: float, coarser: int) -> float:
     if not uses_pld(event, delta):
         return float(_renyi(event).get_epsilon(delta))
-    return float(_pld(event, spacing).get_epsilon(delta - _fourier_slack(event)))
+    rest, pure = _without_large_laplace(event)
+    if not events.leaves(rest):
+        return pure
+    spacing = spacing_of(rest)
+    if spacing > _LARGEST_LOSS:
+        mu, pure = _without_sampling(event)
+        return pure + gdp.epsilon_from_mu(mu, delta)
+    spacing *= max(1, min(coarser, math.floor(_LARGEST_LOSS / spacing)))
+    return pure + float(_pld(rest, spacing).get_epsilon(delta - _fourier_slack(event)))
 
 
 def _kinds(event: DpEvent) -> tuple[frozenset[type], float]:

@@ -13,6 +13,7 @@ The result lands within 1% below the epsilon asked for and never above it; equal
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import count
 
 from dp_accounting import DpEvent
 from scipy.optimize import brentq
@@ -22,13 +23,15 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.estimate import estimated_epsilon
 from tacit.privacy.plan import CalibratedPlan, Plan, Release
 
-_SPACINGS = tuple(k * accounting.DISCRETIZATION for k in (20, 5, 2, 1))
+_COARSER = (20, 5, 2, 1)  # spacings that a search may use, in units of the accountant's own
 _SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
 _LANDING = 0.995  # the search ends between this part of the epsilon asked for and all of it
 _FULL = 0.999  # fixed releases that take more than this leave too little to share out
 # Kinds known by their zCDP: what the multiplier times this would cost as the multiplier of a Gaussian. A selection is
 # e0^2 / 8 = rho, and a Gaussian 1 / (2 z^2).
 _GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.OBJECTIVE_COST)}
+_SMOOTH = 12  # evaluations after which a search that has not ended meets a jump, and halves
+_JUMP = 1e-4  # part of the noise to which such a jump is found
 _FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
 
 
@@ -122,8 +125,8 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
     def event_at(scale: float) -> DpEvent:
         return _at_scale(plan, budget, proportions, scale).event
 
-    def epsilon_at(scale: float, spacing: float = accounting.DISCRETIZATION) -> float:
-        return accounting.epsilon_at_spacing(event_at(scale), budget.delta, spacing)
+    def epsilon_at(scale: float, coarser: int = 1) -> float:
+        return accounting.epsilon_at_spacing(event_at(scale), budget.delta, coarser)
 
     def estimate_at(scale: float) -> float:
         return estimated_epsilon(accounting.merged(event_at(scale)), budget.delta, budget.epsilon)
@@ -135,30 +138,40 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
     at_guess = max(estimate_at(guess), 1e-300)
     exponent = math.log(1.02) / max(0.01, math.log(at_guess / max(estimate_at(1.02 * guess), 1e-300)))
     # A spacing h overstates epsilon by about c h^2; one evaluation gives c, and c the coarsest spacing that will do.
-    coarse = next((h for h in _SPACINGS if h <= budget.epsilon / 100), accounting.DISCRETIZATION)
+    own = accounting.spacing_of(event_at(guess))
+    coarse = next((k for k in _COARSER if k * own <= budget.epsilon / 100), 1)
     c = max(0.0, epsilon_at(guess, coarse) - at_guess) / coarse**2
-    cost = {h: c * h**2 / budget.epsilon for h in _SPACINGS}
-    bearable = min(_SPACING_COST, (1.0 - taken) / 4)
-    spacing = next((h for h in _SPACINGS if h <= coarse and cost[h] <= bearable), accounting.DISCRETIZATION)
-    start = guess * ((at_guess + c * spacing**2) / (sum(landing) / 2 * budget.epsilon)) ** exponent
-    return _search(partial(epsilon_at, spacing=spacing), budget, start, landing, exponent)
+    bearable = min(_SPACING_COST, (1.0 - taken) / 4) * budget.epsilon
+    coarser = next((k for k in _COARSER if k <= coarse and c * k**2 <= bearable), 1)
+    start = guess * ((at_guess + c * coarser**2) / (sum(landing) / 2 * budget.epsilon)) ** exponent
+    return _search(partial(epsilon_at, coarser=coarser), budget, start, landing, exponent)
 
 
 def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
-    """A first guess: a sampled Gaussian behaves like q sqrt(count (exp(1/z^2) - 1))-GDP for many steps."""
+    """A first guess: a sampled Gaussian behaves like q sqrt(count (exp(1/z^2) - 1))-GDP for many steps.
+
+    Where there is little noise, sampling changes little, and a Laplace release costs its pure epsilon.
+    """
 
     def excess(log_scale: float) -> float:
         total = 0.0
         multipliers = _at_scale(plan, budget, proportions, math.exp(log_scale)).multipliers
         for release, z in zip(plan.releases, multipliers, strict=True):
+            cost = _spent(release, z)  # of a sample no more than of all rows
             if release.sampling < 1:
-                total += release.sampling**2 * release.count * math.expm1(min(z**-2, 500.0))
-            else:
-                total += _spent(release, z)
+                cost = min(cost, release.sampling**2 * release.count * math.expm1(min(z**-2, 500.0)))
+            elif release.kind == "laplace":  # which is (1/z)-DP, and mu^2 is about 2 epsilon where both are large
+                cost = min(cost, 2.0 * release.count / z)
+            total += cost
         return math.log(total) - 2 * math.log(budget.mu)
 
     if excess(30.0) >= 0:  # by this measure the fixed releases fill the budget
         return 1.0 / budget.mu
+    if excess(-30.0) <= 0:
+        raise ValueError(
+            f"epsilon={budget.epsilon!r} is too large: it would allow releases with next to no noise; use float('inf')"
+            " for the non-private limit"
+        )
     return math.exp(float(brentq(excess, -30.0, 30.0, xtol=1e-3)))
 
 
@@ -180,7 +193,7 @@ def _search(
     stride = 1.05 * exponent
     ends: dict[bool, tuple[float, float]] = {}  # too much epsilon (True) and too little: position, gap
     side = None
-    while True:
+    for evaluation in count():
         value = epsilon_at(math.exp(at))
         if zone[0] * epsilon <= value <= zone[1] * epsilon:
             return math.exp(at)
@@ -198,9 +211,11 @@ def _search(
             ends[gap <= 0] = (ends[gap <= 0][0], ends[gap <= 0][1] / 2)
         side = gap > 0
         (low, over), (high, under) = ends[True], ends[False]
-        if high - low < 1e-9:  # epsilon jumps across the zone: stay on its safe side
+        if high - low < _JUMP:  # epsilon jumps across the zone: stay on its safe side
             return math.exp(high)
-        at = low + (high - low) * over / (over - under)
+        part = over / (over - under) if evaluation < _SMOOTH else 0.5
+        at = low + (high - low) * part
+    raise AssertionError("unreachable")
 
 
 def _log_left_out(release: Release) -> float:

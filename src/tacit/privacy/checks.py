@@ -8,19 +8,57 @@ import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+import numpy as np
+
 Adjacency = Literal["add-remove", "replace-one"]
 
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
+_LONGEST = 60  # characters of a value in a message
+
+
+MOST = 2**63 - 1
+"""The largest count: what a 64-bit integer holds."""
+
 
 def real(name: str, value: object) -> float:
-    """A number that is not NaN, as a float."""
-    if isinstance(value, bool) or not hasattr(value, "__float__") or isinstance(value, str):
-        raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
-    number = float(value)
+    """A number that is not NaN, as a float.
+
+    Python's and NumPy's integers and floats are taken, fractions and decimals too. A finite number beyond float64 is
+    refused: as an infinite epsilon, for one, it would turn the noise off.
+    """
+    if not _is_number(value):
+        raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise ValueError(_beyond(name, value)) from None
+    except (TypeError, ValueError, ArithmeticError):  # a Decimal that signals, say
+        raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got NaN")
+    if math.isinf(number) and value != number:
+        raise ValueError(_beyond(name, value))
     return number
+
+
+def shown(value: object) -> str:
+    """A parameter as a message shows it, which may be too long to print."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no integer of more than 4,300 digits
+        return "an integer of more than 4,000 digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, np.ndarray | np.generic):
+        return np.ndim(value) == 0 and value.dtype.kind in "iuf"
+    return hasattr(value, "__float__") and not isinstance(value, bool | str | bytes | complex)
+
+
+def _beyond(name: str, value: object) -> str:
+    return f"{name} must be within what float64 holds, about 1.8e308 in size, got {shown(value)}"
 
 
 def positive(name: str, value: object, *, finite: bool = True) -> float:
@@ -65,20 +103,23 @@ def probability(name: str, value: object) -> float:
     return number
 
 
-def count(name: str, value: object, *, least: int = 1) -> int:
-    """An integer of at least `least` (NumPy integers too, booleans not)."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
+def count(name: str, value: object, *, least: int = 1, most: int | None = MOST) -> int:
+    """An integer of at least `least` and at most `most`, if any (NumPy integers too, booleans not)."""
+    whole = value.dtype.kind in "iu" and value.ndim == 0 if isinstance(value, np.ndarray | np.generic) else True
+    if isinstance(value, bool) or not whole or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
     number = int(value.__index__())
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
+        raise ValueError(f"{name} must be at least {least}, got {shown(number)}")
+    if most is not None and number > most:
+        raise ValueError(f"{name} must be at most {most:,}, got {shown(number)}")
     return number
 
 
 def one_of(name: str, value: object, accepted: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in accepted:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown(value)}")
     return value
 
 

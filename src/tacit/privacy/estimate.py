@@ -48,7 +48,8 @@ def _loss_cdf(event: DpEvent, at: Floats, adding: bool) -> Floats:
     # Loss of (1-q) N(0, z^2) + q N(1, z^2) against N(0, z^2) at x: log(1 - q + q exp((2x - 1) / (2 z^2))).
     loss = -at if adding else at
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        x = 0.5 + z**2 * (np.log(np.maximum(np.expm1(loss) + q, 0.0)) - np.log(q))
+        log_ratio = np.where(loss > 500.0, loss, np.log(np.maximum(np.expm1(loss) + q, 0.0)))  # exp overflows at 709
+        x = 0.5 + z**2 * (log_ratio - np.log(q))
     if adding:
         return np.asarray(1.0 - ndtr(x / z))
     return np.asarray((1.0 - q) * ndtr(x / z) + q * ndtr((x - 1.0) / z))

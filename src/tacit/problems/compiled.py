@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from tacit.compilation import compiled
 
 FloatArray = NDArray[np.float64]
 
@@ -16,11 +17,9 @@ def kernel(function: _Function) -> _Function:
     """Compile `function` at its first call and keep the result on disk.
 
     Never with fastmath: a sum is taken in the order in which it is written, so the result for a row is a
-    function of that row alone, to the last bit. Division by zero gives infinity or NaN, as in NumPy: a kernel
-    does not raise in the middle of a fit.
+    function of that row alone, to the last bit.
     """
-    # Said, not left out: numba compiles what says nothing of fastmath with that of its caller.
-    return cast(_Function, numba.njit(cache=True, error_model="numpy", fastmath=False)(function))
+    return compiled()(function)
 
 
 class Elementwise:

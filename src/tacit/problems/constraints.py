@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.problems import checks
+from tacit.privacy import checks
 from tacit.problems.compiled import FloatArray
 
 # The sum of d absolute values is off by at most d 2^-53, relatively: this covers d = 2^20 coordinates.

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.problems import checks
+from tacit.privacy import checks
 from tacit.problems.compiled import FloatArray, kernel
 
 Values = NDArray[np.floating[Any]]

@@ -20,7 +20,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.problems import checks, scalar
+from tacit.privacy import checks
+from tacit.problems import scalar
 from tacit.problems.compiled import Elementwise, FloatArray
 
 _sigmoid = Elementwise(scalar.sigmoid)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.problems import checks
+from tacit.privacy import checks
 from tacit.problems.compiled import FloatArray, kernel
 
 
@@ -99,7 +99,7 @@ class MultinomialLoss:
     lipschitz: ClassVar[float] = math.sqrt(2.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_classes", checks.at_least_two("n_classes", self.n_classes))
+        object.__setattr__(self, "n_classes", checks.count("n_classes", self.n_classes, least=2))
 
     def value(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
         """The loss of each row: margins of shape (n, K), class indices of shape (n,)."""

@@ -19,7 +19,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.problems import checks, scalar
+from tacit.privacy import checks
+from tacit.problems import scalar
 from tacit.problems.compiled import Elementwise, FloatArray
 
 Bound = float | FloatArray
@@ -160,7 +161,7 @@ class ElasticNet(Separable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strength", checks.non_negative("strength", self.strength))
-        object.__setattr__(self, "l1_ratio", checks.fraction("l1_ratio", self.l1_ratio))
+        object.__setattr__(self, "l1_ratio", checks.closed_unit("l1_ratio", self.l1_ratio))
 
     @property
     def terms(self) -> Terms:

@@ -70,15 +70,16 @@ class Result:
 
 
 def run(folder: Path, epsilons: Iterable[float] = EPSILONS, repeats: int = 3) -> list[Result]:
-    """Fit, print, plot, and write `accuracy.png` and `index.html` into the folder."""
+    """Fit, print, and write `index.html` into the folder, with a plot in `accuracy.png` where matplotlib is there."""
     epsilons = tuple(epsilons)
     results = [_measure(example, epsilons, repeats) for example in EXAMPLES]
     for result in results:
         print(_text(result, epsilons))
     folder.mkdir(parents=True, exist_ok=True)
-    _plot(results, epsilons, folder / "accuracy.png")
-    (folder / "index.html").write_text(_page(results, epsilons), encoding="utf8")
-    print(f"Wrote {folder / 'accuracy.png'} and {folder / 'index.html'}.")
+    page, plot = folder / "index.html", folder / "accuracy.png"
+    plotted = _plot(results, epsilons, plot)
+    page.write_text(_page(results, epsilons, plot.name if plotted else None), encoding="utf8")
+    print(f"Wrote {plot} and {page}." if plotted else f"Wrote {page}. {_NO_PLOT}")
     return results
 
 
@@ -105,10 +106,13 @@ def _text(result: Result, epsilons: tuple[float, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plot(results: list[Result], epsilons: tuple[float, ...], path: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+def _plot(results: list[Result], epsilons: tuple[float, ...], path: Path) -> bool:
+    """Draw score against epsilon; False without matplotlib, which is an extra."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
     finite = [i for i, epsilon in enumerate(epsilons) if math.isfinite(epsilon)]
     figure = Figure(figsize=(4 * len(results), 3.4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -122,10 +126,11 @@ def _plot(results: list[Result], epsilons: tuple[float, ...], path: Path) -> Non
         axes.set_ylim(min(0.0, *result.scores), 1.02)
         axes.legend(loc="lower right", fontsize=8)
     figure.savefig(path, dpi=120)
+    return True
 
 
-def _page(results: list[Result], epsilons: tuple[float, ...]) -> str:
-    """A page that needs nothing but the plot beside it."""
+def _page(results: list[Result], epsilons: tuple[float, ...], plot: str | None) -> str:
+    """A page that needs nothing but the plot beside it, if there is one."""
     parts = []
     for result in results:
         score_name = html.escape(result.example.score)
@@ -138,7 +143,8 @@ def _page(results: list[Result], epsilons: tuple[float, ...]) -> str:
             f"<p>{result.rows:,} rows; without privacy: {result.plain:.3f} ({score_name}).</p>"
             f"<table><tr><th>epsilon</th><th>test {score_name}</th><th>guarantee</th></tr>{rows}</table>"
         )
-    return _FRAME.format(body="".join(parts))
+    picture = "" if plot is None else _PICTURE.format(plot=html.escape(plot))
+    return _FRAME.format(picture=picture, body="".join(parts))
 
 
 _FRAME = """<!doctype html>
@@ -151,7 +157,8 @@ img {{ max-width: 100%; }}
 </style></head><body>
 <h1>Score against epsilon</h1>
 <p>Private models on data that ships with scikit-learn. Nothing was tuned; units were found inside each budget.</p>
-<img src="accuracy.png" alt="Test score against epsilon, one panel for each dataset">
-{body}
+{picture}{body}
 </body></html>
 """
+_PICTURE = '<img src="{plot}" alt="Test score against epsilon, one panel for each dataset">\n'
+_NO_PLOT = "With matplotlib there would be a plot of these scores, too: pip install 'tacit[report]'."

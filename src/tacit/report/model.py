@@ -356,8 +356,7 @@ def _not_covered(remarks: Sequence[Remark]) -> str:
 
 # --- check it --------------------------------------------------------------------------------------------------------
 
-_RECIPE = """from tacit.estimators.base import dense
-from tacit.privacy import Guarantee
+_RECIPE = """from tacit.privacy import Guarantee
 
 guarantee = Guarantee.from_json(open("guarantee.json").read())  # the text below
 print(guarantee)

@@ -8,6 +8,7 @@ from tacit.solvers.dual import DualSolver
 from tacit.solvers.frank_wolfe import FrankWolfeSolver
 from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.greedy import GreedySolver
+from tacit.solvers.limits import checked_iterations
 from tacit.solvers.objective import ObjectiveSolver
 from tacit.solvers.one_shot import OneShotSolver
 from tacit.solvers.rescaled import WIDE
@@ -80,6 +81,8 @@ def choose(name: str, task: Task) -> Solver:
         which = f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for"
         told = f"solver='auto' ({solver.name} here)" if name == "auto" else f"solver={name!r}"
         raise ValueError(f"{told} does not serve {' and '.join(missing)}; {which}")
+    if task.options.n_iter is not None:
+        checked_iterations(task.options.n_iter, solver.name)
     return solver
 
 

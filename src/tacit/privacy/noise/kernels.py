@@ -7,15 +7,12 @@ caller can refill the buffer, or finish that one draw with `exact`. The words a 
 uint64 constants are spelled out because numba would turn a mix of signed and unsigned words into floats.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compilation import compiled
+
 Words = NDArray[np.uint64]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 DONE, SHORT, OPEN = 0, 1, 2  # how a kernel came to stop
 _ACCEPT, _REJECT, _SHORT, _OPEN = 0, 1, 2, 3  # how a decision inside a draw came out
@@ -33,9 +30,7 @@ LAST_OCTAVE = 31
 _FARTHEST = np.uint64(2**62 - 1)  # a weight of 2^-(2^30): no draw can tell it from any smaller one
 
 
-def kernel(function: Function) -> Function:
-    """Compile, and keep the machine code for the next process."""
-    return cast(Function, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+kernel = compiled(nogil=True)
 
 
 @kernel

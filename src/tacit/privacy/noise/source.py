@@ -194,7 +194,7 @@ def warn_of_seed(*, stacklevel: int = 2) -> None:
 def whole_seed(seed: object) -> int:
     """A seed as a number, or a clear refusal."""
     try:
-        return checks.count("random_state", seed, least=0)
+        return checks.count("random_state", seed, least=0, most=None)
     except TypeError:
         raise TypeError(
             f"random_state must be None or a whole number of at least 0, got {type(seed).__name__};"

@@ -1,0 +1,97 @@
+"""Machine code is kept on disk where that is possible; where it is not, everything works, and a warning says so once.
+
+A file that stands where a folder would have to be made keeps everybody from writing there, root too.
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numba
+import pytest
+
+import tacit
+from tacit import compilation
+
+PACKAGE = Path(tacit.__file__).parent
+SOURCE = """
+from tacit.compilation import compiled
+
+@compiled()
+def doubled(x):
+    return 2.0 * x
+
+@compiled(nogil=True)
+def halved(x):
+    return x / 2.0
+"""
+
+
+def module_without_cache(folder, monkeypatch):
+    """A module of two compiled functions in a folder where nothing can be kept, for a user without a home."""
+    (folder / "__pycache__").write_text("")
+    (folder / "unkept.py").write_text(SOURCE)
+    for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(compilation, "_told", False)
+    spec = importlib.util.spec_from_file_location("unkept", folder / "unkept.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_without_a_cache_functions_work_and_one_warning_names_the_variable(tmp_path, monkeypatch):
+    with pytest.warns(compilation.NoCacheWarning, match="NUMBA_CACHE_DIR") as told:
+        module = module_without_cache(tmp_path, monkeypatch)
+    assert len(told) == 1
+    assert module.doubled(2.0) == 4.0
+    assert module.halved(0.0) == 0.0
+
+
+def test_with_a_named_folder_functions_are_kept_there_and_nothing_is_said(tmp_path, monkeypatch):
+    with pytest.warns(compilation.NoCacheWarning):
+        module = module_without_cache(tmp_path, monkeypatch)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert compilation.compiled()(module.doubled.py_func)(2.0) == 4.0
+    assert list((tmp_path / "kept").rglob("*.nbi"))
+
+
+def test_other_errors_of_the_compiler_are_not_hidden(monkeypatch):
+    def failing(**_):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(numba, "njit", failing)
+    with pytest.raises(RuntimeError, match="something else"):
+        compilation.compiled()(lambda x: x)
+
+
+def test_there_is_one_place_where_functions_are_compiled():
+    calls = re.compile(r"\bn?jit\b(?!_)")
+    assert [path.name for path in PACKAGE.rglob("*.py") if calls.search(path.read_text())] == ["compilation.py"]
+
+
+@pytest.mark.slow
+def test_a_first_fit_works_where_nothing_can_be_written(tmp_path):
+    shutil.copytree(PACKAGE, tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [tmp_path / "tacit", *(path for path in (tmp_path / "tacit").rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("")
+    fit = (
+        "import numpy as np, tacit; X = np.random.default_rng(0).normal(size=(200, 3));"
+        "print(tacit.__file__, tacit.LogisticRegression(classes=[0, 1]).fit(X, X[:, 0] > 0).coef_.shape)"
+    )
+    nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"), os.devnull)
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= nowhere | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", fit], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(tmp_path))
+    assert done.stdout.endswith("(1, 3)\n")
+    assert done.stderr.count("NoCacheWarning") == 1
