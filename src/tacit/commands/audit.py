@@ -28,7 +28,7 @@ from tacit.solvers import SOLVERS, Options, Rows, Solver, Strengths, Task, choos
 from tacit.solvers.task import LossName
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
-SECONDS, LEAST, MOST = 30.0, 200, 10_000
+SECONDS, LEAST, MOST = 25.0, 200, 10_000
 
 # Options that make one step of a solver. A small clip is one that the row surely reaches.
 _ONE_STEP = {

@@ -152,7 +152,7 @@ def _spread(leaf: DpEvent) -> tuple[float, float]:
     z = (leaf.event if sampled else leaf).noise_multiplier
     # Losses log(1 - q + q exp((2x - 1) / (2 z^2))), for x from -10 z to 1 + 10 z.
     reach = (_TAIL * z + 0.5) / z / z
-    if q == 1.0 or math.isinf(reach):
+    if not 0.0 < q < 1.0 or math.isinf(reach):  # the accountant refuses what is no probability
         return 2.0 * reach, 1.0 / z
     lowest, highest = np.logaddexp(math.log1p(-q), math.log(q) + np.array([-reach, reach]))
     width = float(highest - lowest)

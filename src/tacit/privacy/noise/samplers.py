@@ -149,8 +149,6 @@ def poisson_sample(source: NoiseSource, n: int, probability: float) -> Integers:
     """The rows that take part, in order: each by an independent coin of exactly this probability."""
     n = checks.count("n", n, least=0)
     probability = checks.probability("probability", probability)
-    if n >= 2**63:
-        raise ValueError("n must be below 2^63")
     if probability == 1.0:
         return np.arange(n, dtype=np.int64)
     return _coins(probability).heads(source, n)
