@@ -76,8 +76,10 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     uplink_bytes_ : dict of int
         How much each party sent.
 
+    Notes
+    -----
     Privacy
-    -------
+    ~~~~~~~
     Unit: one row, at all parties together. Neighbours: `adjacency`. Mechanisms: Gaussian noise and private selection at
     each party, composed over all parties and rounds. Released: what the plan lists, and all that the coordinator sees
     is that. Assumed: the number of rows and of each party's columns are public, and so is what the study fixes."""
