@@ -5,6 +5,7 @@ it and a `Budget` into a `CalibratedPlan`, in which every release has its noise 
 open a `Meter`, and only a meter hands out noise. All of them are frozen values that never see data.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -102,8 +103,8 @@ class Plan:
         for release in releases:
             if not isinstance(release, Release):
                 raise TypeError(f"a plan is made of Release objects, got {type(release).__name__}")
-        names = [release.name for release in releases]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        counts = Counter(release.name for release in releases)
+        twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
             raise ValueError(f"names in a plan must be unique, got twice: {', '.join(twice)}")
         object.__setattr__(self, "releases", tuple(releases))
