@@ -41,6 +41,7 @@ def public_names():
     return names
 
 
+@pytest.mark.slow
 def test_the_site_is_whole(tmp_path):
     pytest.importorskip("sphinx", reason="the site needs the extra docs")
     command = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "-c", ROOT / "docs", "-d", tmp_path / "trees"]

@@ -25,9 +25,9 @@ pytestmark = [
     ("name", "epsilon", "least"),
     [
         ("sms_spam", 1.0, 0.93),
-        ("sms_spam", 3.0, 0.955),
-        ("news20", 0.1, 0.72),
-        ("news20", 1.0, 0.89),
+        pytest.param("sms_spam", 3.0, 0.955, marks=pytest.mark.slow),
+        pytest.param("news20", 0.1, 0.72, marks=pytest.mark.slow),
+        pytest.param("news20", 1.0, 0.89, marks=pytest.mark.slow),
         pytest.param("news20", 3.0, 0.93, marks=pytest.mark.slow),
         pytest.param("news20", 10.0, 0.95, marks=pytest.mark.slow),
     ],

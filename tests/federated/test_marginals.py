@@ -361,7 +361,7 @@ def test_an_audit_of_the_transcript_finds_no_more_than_agreed(last):
     assert not audited(last, 40, confidence=0.9999)
 
 
-@last
+@pytest.mark.parametrize("last", ["scores", pytest.param("again", marks=pytest.mark.slow)])
 def test_an_audit_of_the_transcript_finds_half_the_noise(last):
     with half_the_noise():
         assert audited(last, 100, confidence=0.95)

@@ -7,7 +7,7 @@ and PCA solvers join by being registered; a preprocessing step, a score or a pro
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 from unittest.mock import patch
@@ -27,7 +27,7 @@ from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, NoiseSource, Plan, Release
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
-from tacit.solvers import rescaled
+from tacit.solvers import Options, rescaled
 from tacit.solvers.passes import CURVATURE
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.pca.bounding import Bounds
@@ -36,8 +36,8 @@ from tacit.solvers.pca.task import PcaTask
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
-from .cases import CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, N, sample
-from .transcripts import Missing, Step, transcript
+from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, sample
+from .transcripts import LeakError, Missing, Step, transcript
 
 ADJACENCIES = ("add-remove", "replace-one")
 FIRST = 4  # of the hostile rows: others take the place of these
@@ -56,6 +56,8 @@ class Entry:
         From what a run without the row returned, or None, to records.
     by_formula : mapping
         Releases whose stated sensitivity no row reaches, with the least that the argument for them allows.
+    most : mapping
+        Releases that no row may move by the whole of the stated sensitivity, with the part of it that one may.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Entry:
     run: Callable[[Sequence[Record], Missing | None], Any]
     hostile: Callable[[Any], Sequence[Record]]
     by_formula: Mapping[str, Callable[[list[Step]], float]] = field(default_factory=dict)
+    most: Mapping[str, float] = field(default_factory=dict)
     case: Case | None = None  # of a fit
 
     def __str__(self) -> str:
@@ -77,6 +80,7 @@ class Entry:
             return self.name.split(",")[0]
         form = self.case.variant if self.case.solver.name == "dual" else ""
         form = "text" if self.case.text else "wide" if self.case.wide else form
+        form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
 
     @property
@@ -118,13 +122,40 @@ class Entry:
             seen = self._run(first, place, missing)
         for other in others(seen) if callable(others) else others:
             with transcript(history, missing=missing if other is None else None) as replayed:
-                self._run(other, place, missing)
+                again = self._run(other, place, missing)
+            if told(seen) != told(again):
+                raise LeakError("what a run returns differs, where all that it released is the same")
             yield list(zip(history, replayed, strict=True))
+
+    def without_the_coin(self) -> list[tuple[Step, Step]]:
+        """Releases with and without a row that takes part in no sample: those of samples must be the same."""
+        place = len(self.records) // 2
+        missing = Missing(place, len(self.records) + 1)
+        with transcript(coin=False, row=place, missing=missing) as history:
+            self._run(None, place, missing)
+        with transcript(history) as replayed:
+            self._run(self.hostile(None)[3], place, missing)
+        return [pair for pair in zip(history, replayed, strict=True) if pair[0].sampling < 1.0]
 
     def _run(self, row: Any, place: int, missing: Missing | None) -> Any:
         if row is None:
             return self.run(self.records, missing)
         return self.run([*self.records[:place], row, *self.records[place:]], None)
+
+
+def told(result: Any) -> list[Any]:
+    """All numbers and texts in what a run returns, to the last bit."""
+    if isinstance(result, np.ndarray):
+        return [result.shape, result.dtype.str, result.tobytes()]
+    if isinstance(result, dict):
+        return [part for key, value in result.items() for part in (key, *told(value))]
+    if isinstance(result, list | tuple):
+        return [part for value in result for part in told(value)]
+    if is_dataclass(result) and not isinstance(result, type):
+        return [part for f in fields(result) for part in (f.name, *told(getattr(result, f.name)))]
+    if isinstance(result, float):
+        return [result.hex()]
+    return [repr(result)]
 
 
 # --- fits ------------------------------------------------------------------------------------------------------------
@@ -148,28 +179,34 @@ ROWS = {
 }
 
 
+def forms_of(case: Case, pooled: bool = False) -> list[tuple[Any, str, Any]]:
+    """What has to be patched for few columns to be many: for the form for many columns, that for text, one scale."""
+    wide = [(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1)] if case.wide else []
+    text = [(rescaled, "WIDE", 1)] if case.text else []
+    return [*wide, *text, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
+
+
 @contextmanager
-def form_of(case: Case) -> Iterator[None]:
-    """Few columns are many, for cases of the form for many columns or for text."""
+def patches(forms: list[tuple[Any, str, Any]]) -> Iterator[None]:
+    """All of them at once."""
     with ExitStack() as stack:
-        if case.wide:
-            stack.enter_context(patch.object(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1))
-        if case.text:
-            stack.enter_context(patch.object(rescaled, "WIDE", 1))
+        for place, name, value in forms:
+            stack.enter_context(patch.object(place, name, value))
         yield
 
 
-def of_case(case: Case, n: int = N) -> Entry:
-    """A fit of n rows, of which one is the hostile one."""
+def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
+    """A fit of n rows, of which one is the hostile one; perhaps of another form than the case's."""
     X, targets = sample(case, n=n - 1)
     records = list(zip(X, targets, strict=True))
     epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
-    request = case.request(epsilon, n=n, seed=1)
+    request = case.request(**({"epsilon": epsilon, "n": n, "seed": 1} | asked))
+    forms = forms_of(case, pooled=form == "one scale")
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         table, labels = np.array([x for x, _ in records]), np.array([t for _, t in records])
-        with form_of(case):
+        with patches(forms):
             return private_fit(request, csr_array(table) if case.sparse else table, labels)
 
     def hostile(fit: Any) -> list[Record]:
@@ -184,9 +221,11 @@ def of_case(case: Case, n: int = N) -> Entry:
             rows += [(along, low), (-along, high), (1e-3 * across, low)]
         return rows
 
-    with form_of(case):
+    with patches(forms):
         plan = planned(request).plan
-    return Entry(str(case), case.adjacency, plan, records, run, hostile, _formulas(case), case)
+    most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
+    formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
+    return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
 
 
 def _across(weights: Any) -> tuple[Any, Any]:
@@ -217,17 +256,44 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     return {"stopping point": stopping_point}
 
 
-FITS = [of_case(case) for case in CASES + WIDE + TEXT + TUNED]
+# Steps over all rows, with momentum, have a release that no row of standardised columns can fill: its bound is the
+# longest row over the least penalty.
+_MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lambda _: 9.0 * (D + 1) / 2e-4}
+
+
+def _more_forms() -> Iterator[Entry]:
+    """Options that lead to another form of a solver."""
+    for case in BASIC:
+        if case.adjacency == "replace-one" or case.whole:
+            continue
+        if case.solver.name == "dual" and case.loss != "logistic":
+            yield of_case(case, form="momentum", epsilon=1e6, options=Options(n_passes=8))
+        if case.solver.name == "coordinate":
+            yield of_case(case, form="one scale")
+        if case.solver.name == "frank-wolfe":
+            for form, options in VERTEX_FORMS.items():
+                for sparse in (False, True):
+                    yield of_case(replace(case, sparse=sparse), form=form, options=Options(n_iter=12, **options))
+
+
+VERTEX_FORMS: dict[str, dict[str, Any]] = {
+    "two-level": {"sampler": "two-level"},
+    "gumbel": {"sampler": "gumbel"},
+    "declared entries": {"entry_bound": 2.0, "l1_radius": 3.0},
+}
+FITS = [*(of_case(case) for case in CASES + WIDE + TEXT + TUNED), *_more_forms()]
 
 
 # --- PCA -------------------------------------------------------------------------------------------------------------
 
 
-def _of_pca(solver: str, adjacency: str, sparse: bool, n: int = 30) -> Entry:
-    task = PcaTask(n, 2, 1, sparse, True, Budget(1.0, 1e-5, adjacency))  # type: ignore[arg-type]
+def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n: int = 30) -> Entry:
+    """Centred, with nothing declared; or as it is, with a declared norm and two components."""
+    budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
+    task = PcaTask(n, 2, 1 + declared, sparse, not declared, budget, 20.0 if declared else None)
     bounding, algorithm = Bounds(task), PCA_SOLVERS[solver]
     share = 1.0 - sum(release.share or 0.0 for release in bounding.releases())
-    calibrated = (Plan(*bounding.releases()) + algorithm.plan(task, share)).calibrate(task.budget)
+    calibrated = Plan(*bounding.releases(), *algorithm.plan(task, share).releases).calibrate(task.budget)
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
 
@@ -237,8 +303,8 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, n: int = 30) -> Entry:
         X = csr_array(X) if sparse else X
         table = replace(Table.of(X), n=n)
         with calibrated.meter(NoiseSource(3)) as meter:
-            rows, _ = bounding.run(table, meter)
-            return algorithm.run(task, rows, meter)
+            rows, lost = bounding.run(table, meter)
+            return rows.mean, rows.radius, lost, algorithm.run(task, rows, meter)
 
     def hostile(seen: Any) -> list[Record]:
         del seen
@@ -253,15 +319,16 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, n: int = 30) -> Entry:
             records[3],
         ]
 
-    kind = "sparse" if sparse else "dense"
+    kind = ("sparse" if sparse else "dense") + " declared" * declared
     return Entry(f"PCA {solver}, {kind}", adjacency, calibrated.plan, records, run, hostile)
 
 
 PCAS = [
-    _of_pca(name, adjacency, sparse)
+    _of_pca(name, adjacency, sparse, declared)
     for name, solver in PCA_SOLVERS.items()
     for adjacency in solver.adjacencies
     for sparse in (False, True)
+    for declared in (False, True)
 ]
 
 
@@ -296,7 +363,7 @@ def _steps(adjacency: str) -> list[Entry]:
     entries = [_of_step(name, adjacency, scale.releases(1.0), scale.run) for name, scale in scales.items()]
     norms = NormScale(N, 3)
     entries.append(
-        _of_step("scale by norms", adjacency, norms.releases(1.0), lambda m, X: norms.run(m, np.linalg.norm(X, axis=1)))
+        _of_step("scale by norms", adjacency, norms.releases(1.0), lambda m, X: norms.run(m, np.abs(X).max(axis=1)))
     )
     mean = [Release("mean", "gaussian", share=1.0)]
     entries.append(_of_step("mean", adjacency, mean, lambda meter, X: released_sum(meter, X, N, 2.0)))

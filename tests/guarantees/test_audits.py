@@ -54,9 +54,10 @@ pytestmark = quiet
 ALONE_TEXT = [case for case in TEXT if case.declared]
 
 # The likelihood ratio of a transcript takes several runs. `test_distances` sees every sensitivity exactly; what an
-# audit adds is that noise and accounting fit together, and three solvers show that every day.
+# audit adds is that noise and accounting fit together, and one solver shows that every day.
 FIRST = {case.solver.name: case.loss for case in reversed(SUMS)}
-DAILY = ("gradient", "coordinate", "sgd")
+DAILY = ("gradient",)
+DEFAULT = ("gradient", "logistic", "add-remove")
 
 
 def of_the_long_run(case):
@@ -208,7 +209,7 @@ TURNS = [
     pytest.param(
         replace(case, sparse=k % 4 == 3, declared=k % 2 == 1),
         list(PAIRS)[k % len(PAIRS)],
-        marks=[pytest.mark.slow] * ((case.solver.name, case.loss) != ("gradient", "logistic")),
+        marks=[pytest.mark.slow] * ((case.solver.name, case.loss, case.adjacency) != DEFAULT),
     )
     for k, case in enumerate(BASIC)
 ]
@@ -300,11 +301,7 @@ def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatc
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(c, marks=[pytest.mark.slow] * (c.solver.name != "sgd"))
-        for c in SUMS
-        if c.samples and c.loss == FIRST[c.solver.name]
-    ],
+    [pytest.param(c, marks=pytest.mark.slow) for c in SUMS if c.samples and c.loss == FIRST[c.solver.name]],
     ids=str,
 )
 def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
@@ -341,10 +338,7 @@ def test_one_release_without_noise_is_caught(case, monkeypatch):
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(c, marks=[pytest.mark.slow] * (c.solver.name != "gradient" or c.adjacency == "replace-one"))
-        for c in BASIC
-    ],
+    [pytest.param(c, marks=[pytest.mark.slow] * ((c.solver.name, c.loss, c.adjacency) != DEFAULT)) for c in BASIC],
     ids=str,
 )
 def test_an_exact_mean_in_place_of_the_intercept_is_caught(case):

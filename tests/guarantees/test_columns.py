@@ -187,6 +187,7 @@ def test_clipping_by_coordinate_is_tight_for_a_row_that_fills_all_of_them(adjace
     assert 0.999 * run.claim <= mu_between(two_worlds(run, rows, other)) <= run.claim * ROUNDING
 
 
+@pytest.mark.slow
 @every_adjacency
 def test_the_best_test_finds_no_more_than_is_claimed_and_half_the_noise(adjacency):
     """The likelihood ratio of the transcript, in both worlds; `test_audits` has a row that is spread over all."""

@@ -28,7 +28,7 @@ from tacit.estimators.driver import private_fit
 from tacit.privacy import Meter, NoiseSource
 from tacit.solvers import Options, Rows, Strengths, dual
 
-from .cases import DUAL, ROUNDING, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
+from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
 from .test_audits import Alone, worst_rows
 from .transcripts import log_likelihood, mu_between, transcript, two_worlds
 
@@ -263,6 +263,32 @@ def test_batches_that_are_not_coins_are_caught(kind, monkeypatch):
     assert not are_coins(Steps(SQUARED), one_against_all(), 0.2)
 
 
+@pytest.mark.parametrize("case", [c for c in TUNED if c.variant == "sequential"], ids=str)
+def test_no_row_of_a_sequential_batch_moves_further_than_the_clip(case, monkeypatch):
+    """Its argument counts every dual variable and every addition to v once, with at most the clip each."""
+    moved, move, clip = [], dual._Duals.move, case.options(24).clip
+
+    def noted(self, rows, *given):
+        before = self.at(rows)
+        added = move(self, rows, *given)
+        moved.append(max(float(np.linalg.norm(added)), float(np.linalg.norm(self.at(rows) - before))))
+        return added
+
+    monkeypatch.setattr(dual._Duals, "move", noted)
+    for name in PAIRS:
+        private_fit(case.request(seed=0), *pair_of_tables(case, name)[0])
+    assert 0.9 * clip <= max(moved) <= clip
+
+
+@pytest.mark.parametrize("case", [c for c in TUNED if c.variant == "primal"], ids=str)
+def test_no_weight_of_the_primal_variant_moves_further_than_the_clip(case):
+    with transcript() as steps:
+        for name in PAIRS:
+            private_fit(case.request(seed=0), *pair_of_tables(case, name)[0])
+    clip = case.options(24).clip
+    assert max(np.abs(step.exact).max() for step in steps if step.name == "updates") == clip
+
+
 # --- steps over all rows, with momentum ------------------------------------------------------------------------------
 
 
@@ -375,6 +401,7 @@ def test_dual_variables_do_not_print():
     assert repr(kept[0]) == str(kept[0]) == "_Duals(private)"
 
 
+@pytest.mark.slow
 def test_someone_who_sees_the_batches_learns_more_than_is_claimed():
     """What releasing the dual variables would do: those that changed name the batch.
 

@@ -194,7 +194,7 @@ def test_every_mechanism_has_a_case():
 # Honest mechanisms.
 
 
-@every_adjacency
+@pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @every_case
 def test_the_audit_finds_no_more_than_was_planned(case, adjacency):
     bound = case.attack(adjacency)

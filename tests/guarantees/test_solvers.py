@@ -138,6 +138,7 @@ def test_a_fit_leaves_its_input_as_it_was(case):
     np.testing.assert_array_equal(targets, before[1])
 
 
+@pytest.mark.slow
 def test_the_warnings_of_a_fit_are_a_function_of_what_it_released():
     # Two worlds with the same transcript warn alike, to the letter.
     for case in CASES:

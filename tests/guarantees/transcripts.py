@@ -120,8 +120,8 @@ class Step:
     @property
     def public(self):
         """What must be the same in two worlds that share a history: a size, a grid or a scale can tell of a row too."""
-        facts = self.name, self.kind, np.shape(self.exact), self.sampling
-        return *facts, self.sensitivity, self.multiplier, self.grids
+        facts = self.name, self.kind, np.shape(self.exact), self.sampling, self.sensitivity, self.multiplier
+        return *facts, self.grids, self.curvature, np.asarray(self.prior).tobytes()
 
     def require_alike(self, other):
         """Raise where something public differs."""

@@ -1,8 +1,10 @@
 import math
+import warnings
 
 import numpy as np
+import pandas
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from sklearn import metrics as plain
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -14,10 +16,10 @@ from tacit.metrics import accuracy_score, evaluate
 
 INF = math.inf
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(2_000, 3))
+X = RNG.normal(size=(300, 3))
 MARGIN = X @ [1.0, -1.0, 0.5]
-Y = np.where(MARGIN + RNG.normal(size=2_000) > 0, "yes", "no")
-TARGET = MARGIN + RNG.normal(size=2_000)
+Y = np.where(MARGIN + RNG.normal(size=300) > 0, "yes", "no")
+TARGET = MARGIN + RNG.normal(size=300)
 MODELS = {
     "tacit": tacit.LogisticRegression(epsilon=5.0, row_norm=5.0, random_state=0),
     "scikit-learn": LogisticRegression(),
@@ -115,3 +117,41 @@ def test_the_inputs_are_left_as_they_were():
     labels.setflags(write=False)
     evaluate(model, rows, labels, epsilon=1.0)
     np.testing.assert_array_equal(rows, X)
+
+
+class Together(LinearRegression):
+    """A model that rounds all rows together: what it says of a row depends on how many there are."""
+
+    def predict(self, X):
+        return np.full(len(X), float(len(X)))
+
+
+def test_rows_are_predicted_one_by_one():
+    model = Together().fit(X, TARGET)
+    scores = evaluate(model, X[:50], np.ones(50), epsilon=math.inf, y_bounds=(0, 500), metrics=("mean_squared_error",))
+    assert scores["mean_squared_error"].value == 0.0
+
+
+@pytest.mark.parametrize("make", [np.asarray, pandas.DataFrame, list, csr_array, coo_array])
+def test_rows_of_any_container_are_predicted_one_by_one(make):
+    model = LogisticRegression().fit(X, Y)
+    rows = make(X[:50].tolist()) if make is list else make(X[:50])
+    accuracy = evaluate(model, rows, Y[:50], epsilon=math.inf, metrics=("accuracy",))["accuracy"].value
+    assert accuracy == pytest.approx(model.score(X[:50], Y[:50]))
+
+
+def test_the_prediction_of_a_row_by_a_model_of_tacit_is_that_of_the_row_alone():
+    """On the boundary, where BLAS would take equal rows to different sides by how many there are."""
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = tacit.LogisticRegression(epsilon=1.0, random_state=0).fit(rng.normal(size=(500, 8)), np.arange(500) % 2)
+    model.clip_low_, model.clip_high_ = np.full(8, -1e9), np.full(8, 1e9)
+    for _ in range(20):
+        w = model.coef_[0]
+        x = rng.normal(size=8)
+        x[-1] = -(x[:-1] @ w[:-1] + model.intercept_[0]) / w[-1]
+        alone = model.decision_function(x[None])
+        for n in (2, 3, 7, 8, 41):
+            assert np.all(model.decision_function(np.tile(x, (n, 1))) == alone)
+    assert model.predicts_rows_alone

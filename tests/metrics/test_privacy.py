@@ -228,7 +228,7 @@ def attack(case, law, adjacency, confidence=HONEST):
 
 
 @every_law
-@every_adjacency
+@pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @every_case
 def test_the_audit_finds_no_more_than_was_promised(case, adjacency, law):
     # It does look: half of mu, and a quarter of epsilon where Laplace noise on several sums hides the worst case.
@@ -243,6 +243,7 @@ def test_half_the_noise_is_caught(case, law):
         assert attack(case, law, "add-remove", confidence=0.99) > CLAIM[law]
 
 
+@pytest.mark.slow
 @every_law
 @every_case
 def test_a_sensitivity_that_forgets_the_adjacency_is_caught(case, law, monkeypatch):

@@ -119,7 +119,13 @@ def test_one_laplace_release_is_exact():
             assert exact <= epsilon_of(LaplaceDpEvent(z), delta) <= exact + 2e-4
 
 
-@pytest.mark.parametrize(("q", "z"), [(0.001, 0.9), (0.01, 1.5), (0.1, 2.0), (0.5, 4.0), (0.99, 3.0)])
+@pytest.mark.parametrize(
+    ("q", "z"),
+    [
+        (0.01, 1.5),
+        *(pytest.param(*p, marks=pytest.mark.slow) for p in ((0.001, 0.9), (0.1, 2.0), (0.5, 4.0), (0.99, 3.0))),
+    ],
+)
 def test_one_sampled_release_is_exact(q, z):
     # (1-q) N(0) + q N(1) - e^epsilon N(0) = q (N(1) - e^shifted N(0)), the worse of the two directions.
     def exact_delta(epsilon):
@@ -165,8 +171,8 @@ def test_a_rounding_error_of_every_step_is_paid_for(steps, monkeypatch):
     accounting._numerical_epsilon.cache_clear()
 
 
-@pytest.mark.parametrize("steps", [1, 10, 100, 1000, 10_000])
-@pytest.mark.parametrize("mu", [0.1, 1.0])
+@pytest.mark.parametrize("steps", [1, 100, pytest.param(1_000, marks=pytest.mark.slow), 10_000])
+@pytest.mark.parametrize("mu", [0.1, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_sampling_almost_everything_costs_no_less_than_everything(mu, steps):
     # Poisson sampling with 1 - q = 1e-12 takes the numerical path and is a plain Gaussian to 12 digits.
     event = times(sampled(1 - 1e-12, math.sqrt(steps) / mu), steps)
@@ -205,7 +211,9 @@ def test_dense_orders_lose_nothing_and_never_cost_more_than_the_default_ones():
             assert epsilon <= RdpAccountant().compose(event).get_epsilon(delta) * (1 + 1e-4)
 
 
-@pytest.mark.parametrize(("q", "z"), [(0.001, 0.7), (0.01, 1.0), (0.2, 3.0)])
+@pytest.mark.parametrize(
+    ("q", "z"), [(0.01, 1.0), *(pytest.param(*p, marks=pytest.mark.slow) for p in ((0.001, 0.7), (0.2, 3.0)))]
+)
 def test_renyi_curve_of_a_sampled_gaussian_is_an_upper_bound(q, z):
     # E[((1-q) + q exp((2x-1) / (2 z^2)))^order] over N(0, z^2), in many digits.
     accountant = accounting._renyi(sampled(q, z))

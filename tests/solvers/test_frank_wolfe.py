@@ -213,7 +213,11 @@ def path_law(loss, data, path, e0, limit):
     return law
 
 
-LAWS = [(loss, sampler, True) for loss in CODES for sampler in SAMPLERS] + [("logistic", "bucket", False)]
+LAWS = [(loss, "bucket", True) for loss in CODES]
+LAWS += [
+    pytest.param(*law, marks=pytest.mark.slow) for law in itertools.product(CODES, ("two-level", "gumbel"), [True])
+]
+LAWS += [pytest.param("logistic", "bucket", False, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize(("loss", "sampler", "sparse"), LAWS)

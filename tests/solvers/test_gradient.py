@@ -204,6 +204,7 @@ def pairs_of_rows(loss, d, seed):
 BUDGETS = {"usual": 1.0, "calm": 1e6}
 
 
+@pytest.mark.slow
 @every_loss
 @either_intercept
 @either_table

@@ -280,7 +280,7 @@ KINDS = (
     sparse=st.booleans(),
     separable=st.booleans(),
 )
-@settings(repeatable, max_examples=60)
+@settings(repeatable, max_examples=15)
 def test_the_search_ends_at_a_gradient_within_its_bound(
     kind, loss, n, d, seed, epsilon, l2, fit_intercept, sparse, separable
 ):

@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.driver import Fit, Request, private_fit
+from tacit.kernels.gradient import dense_margins
 from tacit.preprocessing.validation import (
     averaging_rule,
     coefficient_bounds,
@@ -32,6 +33,8 @@ _PREDICT_BLOCK = 4096
 
 class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
+
+    predicts_rows_alone = True  # `tacit.metrics.evaluate` reads it: a row's prediction does not depend on others
 
     _serves_ball = True  # an l1 ball can take the place of the penalty
 
@@ -142,13 +145,13 @@ class PrivateLinearModel(BaseEstimator):
         return fit
 
     def _margins(self, X: Any) -> Floats:
-        """The linear function on clipped rows, of shape (n, outputs)."""
+        """The linear function on clipped rows, of shape (n, outputs); each row by itself, to the last bit."""
         check_is_fitted(self)
         X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         coef = self.coef_ if _is_sparse(self.coef_) else np.atleast_2d(self.coef_)
         if not _is_sparse(X):
-            X = np.clip(X, self.clip_low_, self.clip_high_)
-        elif np.all((self.clip_low_ <= 0.0) & (self.clip_high_ >= 0.0)):
+            return self._dense_margins(np.clip(X, self.clip_low_, self.clip_high_))
+        if np.all((self.clip_low_ <= 0.0) & (self.clip_high_ >= 0.0)):
             if not np.all(np.isinf(self.clip_low_)):
                 clipped = np.clip(X.data, self.clip_low_[X.indices], self.clip_high_[X.indices])
                 X = csr_array((clipped, X.indices, X.indptr), shape=X.shape)
@@ -156,8 +159,16 @@ class PrivateLinearModel(BaseEstimator):
             # A zero lies outside the clip of a model fitted on dense data, so rows are filled, a block at a time.
             starts = range(0, X.shape[0], _PREDICT_BLOCK)
             blocks = (np.clip(X[i : i + _PREDICT_BLOCK].toarray(), self.clip_low_, self.clip_high_) for i in starts)
-            return np.concatenate([block @ coef.T for block in blocks]) + self.intercept_
+            return np.concatenate([self._dense_margins(block) for block in blocks])
         return np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
+
+    def _dense_margins(self, X: Any) -> Floats:
+        """By a loop over each row: BLAS may round a row otherwise where another one is missing."""
+        coef, outputs = np.atleast_2d(dense(self.coef_)), np.ravel(self.intercept_)
+        out = np.empty((len(outputs), len(X)))
+        for margins, weights, intercept in zip(out, coef, outputs, strict=True):
+            dense_margins(X, 1.0, np.append(weights, intercept), margins)
+        return np.ascontiguousarray(out.T)
 
     def _pipeline(self, model: Any) -> Pipeline:
         """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""

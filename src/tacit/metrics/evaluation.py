@@ -3,15 +3,16 @@
 Privacy
 -------
 Unit, neighbours and assumptions are those of `tacit.metrics`. Released: the sums of each metric asked for, in one plan
-that splits the budget by public shares; R2 and the mean squared error come from the same sums. All rows are predicted
-in one call, of a shape that is the same for neighbours. The model must treat each row by itself: one that looks across
-the rows it predicts (a transformer that is fitted in `predict`, say) voids the guarantee.
+that splits the budget by public shares; R2 and the mean squared error come from the same sums. Each row is predicted by
+itself. Tacit's own models do that in one call. Others are called once for each row: in a call for all of them BLAS may
+round a row otherwise where another one is missing, and rows on a boundary then change sides together.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
@@ -48,7 +49,7 @@ def evaluate(
     ----------
     model : estimator
         A fitted classifier or regressor, of Tacit or of scikit-learn. It is taken as public: what it was trained on is
-        the matter of its own guarantee.
+        the matter of its own guarantee. Models that are not Tacit's predict one row at a time, which takes longer.
     X, y : array-like
         The evaluation rows and their labels or targets.
     epsilon : float
@@ -88,13 +89,14 @@ def evaluate(
     questions: list[Question] = []
     if "accuracy" in shares:
         questions.append(accuracy_question(y, _predicted(model, "predict", X), shares["accuracy"]))
+    given = None
     if "log_loss" in shares:
         given = _predicted(model, "predict_proba", X)
         questions.append(log_loss_question(y, given, _classes(model), clip, shares["log_loss"]))
     if "roc_auc" in shares:
         share = shares["roc_auc"]
         worth = epsilon * share / sum(shares.values())
-        ranked = _ranked(model, X, score_bounds)
+        ranked = _ranked(model, X, score_bounds, given)
         questions.append(roc_auc_question(y, ranked, _classes(model), score_bounds, bins, worth, share))
     if errors := shares.keys() & {"r2", "mean_squared_error"}:
         bounds = getattr(model, "y_bounds_", None) if y_bounds is None else y_bounds
@@ -134,23 +136,29 @@ def _classes(model: Any) -> Any:
     return model.classes_
 
 
-def _ranked(model: Any, X: Any, score_bounds: tuple[float, float] | None) -> Any:
-    """What the rows of two classes are ranked by."""
+def _ranked(model: Any, X: Any, score_bounds: tuple[float, float] | None, given: Any) -> Any:
+    """What the rows of two classes are ranked by; `given` are their probabilities, if they were computed before."""
     if len(_classes(model)) != 2:
         raise ValueError(f"'roc_auc' is for two classes, and the model has {len(_classes(model))}")
     if score_bounds is not None:
         return _predicted(model, "decision_function", X)
     if not hasattr(model, "predict_proba"):
         raise ValueError("the model gives no probabilities; declare score_bounds, to rank by decision_function")
-    return _predicted(model, "predict_proba", X)[:, 1]
+    return (_predicted(model, "predict_proba", X) if given is None else given)[:, 1]
 
 
 def _predicted(model: Any, method: str, X: Any) -> Any:
     """What the model says of the rows; its errors without the data."""
     if not hasattr(model, method):
         raise ValueError(f"the model must have {method}, got {type(model).__name__}")
+    predict = getattr(model, method)
     try:
-        return np.asarray(getattr(model, method)(X))
+        together = np.asarray(predict(X))
+        if getattr(model, "predicts_rows_alone", False):
+            return together
+        rows = getattr(X, "iloc", X.tocsr() if hasattr(X, "tocsr") else X)
+        with config_context(assume_finite=True):  # as the call above found
+            return np.concatenate([np.asarray(predict(rows[i : i + 1])) for i in range(len(together))])
     except NotFittedError:
         raise
     except (TypeError, ValueError, OverflowError) as error:

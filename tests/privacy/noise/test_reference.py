@@ -69,7 +69,13 @@ SCORES = {
 }
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=[pytest.mark.slow] * (n in ("flat", "one", "whole octaves", "last bucket")))
+        for n in SCORES
+    ],
+)
 def test_picks_follow_the_reference(name):
     size = 6_000
     scores = SCORES[name]

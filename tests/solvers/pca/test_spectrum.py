@@ -8,6 +8,7 @@ import pytest
 from tacit.solvers.pca.task import spectrum_of_packed
 
 
+@pytest.mark.slow
 def test_captured_variance_follows_the_spiked_wigner_law():
     # v^T A v = sqrt(w^2 - 2 d s^2) and cos^2 = 1 - d s^2 / (2 theta^2); a mean of 10 runs has deviations of about 1%.
     d, s, theta = 300, 1.0, 22.0
