@@ -1,6 +1,7 @@
 """Journals that were copied, rolled back or lost: no noise is used twice, and what can be seen is refused."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.node import HELLO, _fingerprint
 from tacit.federated.protocols.base import Holding
 from tacit.federated.transports.in_process import InProcess
+from tacit.privacy import Plan
 from tests.federated.conftest import ROWS, SECRET, a_study, run, some_parties
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -120,6 +122,21 @@ def test_noise_depends_on_all_that_an_answer_is_made_of(party):
     words = [node._source(*other).word() for other in others]
     words.append(Node(STUDY, Party(party.X, -party.y, name="a"))._source(request, memory, made).word())
     assert len({first, *words}) == 1 + len(words)
+
+
+def test_noise_depends_on_the_whole_plan(party):
+    """Else two answers with multipliers that differ in a last bit would differ by a known part of one noise."""
+    node = Node(STUDY, party)
+    plan = node.plan
+    first, *others = plan.plan.releases
+    changed = [replace(first, name="other"), replace(first, kind="laplace"), replace(first, count=first.count + 1)]
+    plans = [replace(plan, plan=Plan(release, *others)) for release in [*changed, replace(first, sampling=0.5)]]
+    plans.append(replace(plan, multipliers=(np.nextafter(plan.multipliers[0], 9e9).item(), *plan.multipliers[1:])))
+    plans.append(replace(plan, budget=replace(plan.budget, adjacency="replace-one")))
+    words = set()
+    for node.plan in (plan, *plans):
+        words.add(node._source(b"r" * 32, {}, {}).word())
+    assert len(words) == 1 + len(plans)
 
 
 def test_no_two_tables_are_fingerprinted_alike():

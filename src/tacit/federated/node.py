@@ -1,8 +1,8 @@
 """`Node`: answers for a party, to a coordinator that it does not trust.
 
 A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
-everything that the answer is made of: the request, the data, and what the party remembers. A round is bound on disk to
-one request before anything is computed. So a round that was interrupted gives the same bytes when it is made again;
+everything that the answer is made of: the request, the data, what the party remembers, and its plan. A round is bound
+on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made again;
 and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise. What
 was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator asks,
 there is no more.
@@ -28,13 +28,13 @@ from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, Re
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.stores import Entry, Greeting
 from tacit.federated.study import Study
-from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
+from tacit.privacy import CalibratedPlan, Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
 from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
 
 _SEED = b"tacit.federated seeded party:"
-_ROUND = b"tacit.federated round/2:"
+_ROUND = b"tacit.federated round/3:"
 
 
 class Node:
@@ -193,6 +193,8 @@ class Node:
           the version of Tacit, all of which were checked, and the replies that the coordinator holds.
         - the data: columns, labels and ids, in the order that rows are taken in.
         - the state: what the party remembers of its own earlier rounds, and how often it made each release.
+        - the plan: every release of this party, with its noise multiplier to the last bit, and the adjacency. They
+          follow from the study by a search, which on another machine or with other libraries may end elsewhere.
 
         Nothing else enters an answer but the machine that does the sums. On another one, the same round of a journal
         that was rolled back may differ by how sums are rounded.
@@ -200,7 +202,7 @@ class Node:
         state = hashlib.sha256(hashlib.sha256(messages.write_arrays(memory)).digest())
         state.update(json.dumps(sorted(made.items())).encode())
         keyed = self._keyed.copy()
-        for part in (request, self._data, state.digest()):
+        for part in (request, self._data, state.digest(), _plan_digest(self.plan)):
             keyed.update(part)
         return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
 
@@ -210,6 +212,15 @@ def _seeded_key(study: Study, name: str) -> bytes | None:
     if study.random_state is None:
         return None
     return hashlib.sha256(_SEED + f"{study.random_state}|{name}".encode()).digest()
+
+
+def _plan_digest(plan: CalibratedPlan) -> bytes:
+    """A digest of all that decides how much noise a party adds: numbers are spelled so that no two are alike."""
+    releases = [
+        (release.name, release.kind, release.count, release.sampling, multiplier)
+        for release, multiplier in zip(plan.plan.releases, plan.multipliers, strict=True)
+    ]
+    return hashlib.sha256(json.dumps([plan.budget.adjacency, releases]).encode()).digest()
 
 
 def _fingerprint(holding: Holding, tag: bytes) -> bytes:
