@@ -31,11 +31,17 @@ def where(request, path):
 
 def opened_again(journal, where, kind=PartyJournal):
     """A journal that knows only what is stored; what is in memory is there for those who have the store."""
-    if where is not None:
-        return kind(where)
-    again = kind()
-    again._store = journal._store
-    return again
+    again = kind(where)
+    if where is None:
+        again._store = journal._store
+    return enrolled(again) if kind is PartyJournal else again
+
+
+def enrolled(journal):
+    """With the data that is stored, as a process does that is started again."""
+    stored = journal._store.enrolled(S)
+    journal.enrol(STUDY, "a", None, stored.data, GREETING)
+    return journal
 
 
 def accept(journal, number, request):
@@ -90,7 +96,7 @@ def test_a_reply_comes_with_its_memory_and_its_cost(where):
 
 
 def test_the_first_reply_is_the_one_that_is_sent(path):
-    first, second = begun(path), PartyJournal(path)
+    first, second = begun(path), enrolled(PartyJournal(path))
     accept(first, 1, b"request")
     accept(second, 1, b"request")
     assert first.finish(S, 1, b"one", {}, SPENT) == b"one"
@@ -100,7 +106,7 @@ def test_the_first_reply_is_the_one_that_is_sent(path):
 
 
 def test_two_processes_take_turns_and_see_what_the_other_stored(path):
-    journals = begun(path), PartyJournal(path)
+    journals = begun(path), enrolled(PartyJournal(path))
     for number in range(1, 7):
         journal = journals[number % 2]
         state = accept(journal, number, b"request")
@@ -215,9 +221,28 @@ def test_a_process_that_still_works_on_other_data_releases_nothing(path):
     slow = begun(path)
     accept(slow, 1, b"request")
     PartyJournal(path).enrol(STUDY, "a", None, b"mended", GREETING)
-    with pytest.raises(RefusedError, match="began again while it answered"):
+    with pytest.raises(RefusedError, match="began again in another process"):
         slow.finish(S, 1, b"of the old data", {}, SPENT)
     assert slow.ledger() == []
+
+
+@pytest.mark.parametrize("last", [b"mended", b"data"], ids=["other-data", "the-same-data-again"])
+def test_a_process_from_before_the_party_began_again_neither_accepts_nor_stores(path, last):
+    """Also while the other process answers the same round, and where the old data came back with a new key."""
+    stale, fresh = begun(path), PartyJournal(path)
+    for data in (b"mended", last):
+        fresh.enrol(STUDY, "a", None, data, GREETING)
+    for number in (0, 1):
+        with pytest.raises(RefusedError, match="began again in another process"):
+            accept(stale, number, b"request")
+    assert fresh._store.state(S).bound is None
+    accept(fresh, 1, b"request")
+    with pytest.raises(RefusedError, match="began again in another process"):
+        stale.finish(S, 1, b"of the old data", {"x": np.ones(1)}, SPENT)
+    assert fresh.ledger() == []
+    assert fresh.finish(S, 1, b"of the new data", {}, SPENT) == b"of the new data"
+    with pytest.raises(RefusedError, match="began again in another process"):
+        stale.finish(S, 1, b"of the old data", {}, SPENT)
 
 
 def test_a_coordinator_that_holds_other_replies_is_refused(where):
@@ -258,7 +283,7 @@ def test_a_journal_that_is_open_to_others_is_taken_from_them(path, rights):
     with pytest.warns(UserWarning, match="open to other users of this machine until now. It is a party's journal"):
         again = PartyJournal(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert accept(again, 0, b"request").reply == b"reply 0"
+    assert accept(enrolled(again), 0, b"request").reply == b"reply 0"
 
 
 def test_a_journal_of_another_user_is_refused(path, monkeypatch):

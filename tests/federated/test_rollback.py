@@ -261,6 +261,21 @@ def test_a_round_that_was_cut_off_does_not_keep_data_from_being_mended(tmp_path,
     assert Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes)).n_rounds == 4
 
 
+def test_a_node_with_the_old_data_does_not_answer_after_it_was_mended(tmp_path):
+    study = a_study()
+    party = some_parties()[0]
+    stale = Node(study, party, tmp_path / "a")
+    ask(stale, 0, HELLO)
+    fresh = Node(study, mended(party), tmp_path / "a")
+    held = fresh._journal._store.state(study.digest).held
+    request = messages.write(Request(study.digest, "a", 1, "sums", {}, held))
+    refused = messages.read(stale.answer(request))
+    assert isinstance(refused, Refusal)
+    assert "began again in another process" in refused.reason
+    assert fresh.ledger() == []
+    assert isinstance(messages.read(fresh.answer(request)), Reply)
+
+
 def test_ids_mended_after_the_greeting_are_compared_again(tmp_path):
     """All parties had the wrong list of people. One had answered already, and cannot change any more."""
     study = a_study()
