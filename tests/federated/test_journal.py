@@ -1,13 +1,14 @@
 """A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
 
 import os
+import sqlite3
 import stat
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
 
-from tacit.federated import RefusedError, messages
+from tacit.federated import RefusedError, files, messages
 from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
 from tacit.federated.stores import Entry, Greeting
 from tests.federated.conftest import a_study
@@ -257,6 +258,28 @@ def test_a_coordinator_that_holds_other_replies_is_refused(where):
     assert journal._store.state(S).bound is None
     with pytest.raises(BegunAgainError):
         begun(None).accept(S, 1, b"request", messages.HOLDS_NOTHING)
+
+
+def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatch):
+    """Somebody reads the file for longer than a writer waits."""
+    monkeypatch.setattr(files, "_WAIT", 0.01)
+    journal = begun(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM rounds").fetchone()
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                accept(journal, 1, b"request")
+    assert journal._store.state(S).bound is None
+    assert accept(journal, 1, b"another request").reply is None
+
+
+def test_files_are_synced_so_that_no_old_state_comes_back(path, monkeypatch):
+    monkeypatch.undo()  # tests do without
+    for kind in (PartyJournal, CoordinatorJournal):
+        store = kind(path.with_name(kind.__name__))._store
+        assert store._file.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert store._file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_journal_is_for_its_owner_alone(path):

@@ -11,6 +11,7 @@ there is no more.
 import hashlib
 import hmac
 import json
+import sqlite3
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,8 @@ class Node:
         self.stopped: str | None = None
         self._protocol = protocol_for(study)
         self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
+        # Every round but the first after the greeting, in which others may find bounds, releases something.
+        self._last_round = 1 + sum(release.count for release in self.plan.plan.releases)
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
         self._data = _fingerprint(self._holding, tag)
         self._greeting = self._greets(tag)
@@ -88,6 +91,8 @@ class Node:
             reason = self.stopped = str(behind)
         except RefusedError as refused:
             reason = str(refused)
+        except sqlite3.OperationalError:  # a full disk, a lock
+            reason = f"the journal of party {self.name!r} could not be used just now. Nothing was released; ask again"
         reason = shown(reason, messages.LONGEST_TEXT)
         return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
 
@@ -129,6 +134,8 @@ class Node:
             raise RefusedError(f"the request is for another party than {self.name!r}")
         if asked.version != __version__:
             raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
+        if asked.round > self._last_round:
+            raise RefusedError(f"the request asks for more rounds than the study grants of party {self.name!r}")
         more = asked.arrays or asked.held != messages.HOLDS_NOTHING
         if (asked.step == HELLO) != (asked.round == 0) or (asked.round == 0 and more):
             raise RefusedError("a study begins with one hello, and with nothing else")
