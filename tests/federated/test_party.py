@@ -84,6 +84,30 @@ def test_tables_of_all_kinds():
     assert holding.X.format == "csc"
 
 
+@pytest.mark.parametrize("kind", [np.array, pd.DataFrame, sparse.csc_array, sparse.csc_matrix, sparse.csr_array])
+def test_a_party_does_not_see_what_its_tables_become(kind):
+    """Its noise is bound to the data that it began with."""
+    table, labels = kind(X), pd.Series(Y) if kind is pd.DataFrame else Y.copy()
+    node = Node(a_study(), Party(table, labels, name="a"))
+    if sparse.issparse(table):
+        table.data[:] = -1.0
+    elif kind is pd.DataFrame:
+        table.loc[:, :] = -1.0
+    else:
+        table[:] = -1.0
+    labels[:] = -1.0
+    held = node._holding
+    np.testing.assert_array_equal(held.X.toarray() if sparse.issparse(held.X) else held.X, X)
+    np.testing.assert_array_equal(held.targets, Y)
+
+
+def test_what_a_party_holds_is_not_written_to():
+    party = Party(X, Y, name="a")
+    for values in (party.X, party.y, Party(sparse.csc_array(X)).X.data):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 0.0
+
+
 def test_classes_become_signs_and_others_are_refused():
     study = a_study(loss="logistic", classes=("no", "yes"))
     labels = np.where(Y % 3 == 0, "yes", "no")

@@ -134,7 +134,8 @@ def test_noise_depends_on_the_whole_plan(party):
     plans.append(replace(plan, multipliers=(np.nextafter(plan.multipliers[0], 9e9).item(), *plan.multipliers[1:])))
     plans.append(replace(plan, budget=replace(plan.budget, adjacency="replace-one")))
     words = set()
-    for node.plan in (plan, *plans):
+    for other in (plan, *plans):
+        node.plan = other
         words.add(node._source(b"r" * 32, {}, {}).word())
     assert len(words) == 1 + len(plans)
 
@@ -294,6 +295,24 @@ def test_ids_mended_after_the_greeting_are_compared_again(tmp_path):
         Coordinator(study, fresh / "coordinator").run(Interrupted(nodes, 1))
     nodes = [Node(study, party, fresh / party.name) for party in right]
     assert Coordinator(study, fresh / "coordinator").run(InProcess(nodes)).n_rounds == 4
+
+
+def test_a_party_that_begins_again_after_others_answered_is_told_what_to_do(tmp_path):
+    """In the second exchange, which is the first that it is asked in."""
+    study = a_study(name="real", protocol="feature-sharing", n_iter=2)
+    study = replace(study, entry_bound=1.0, y_bounds=(-1.0, 1.0))
+    parties = some_parties(ids=True)
+    nodes = [Node(study, party, tmp_path / party.name) for party in parties]
+    with pytest.raises(InterruptedError):
+        Coordinator(study, tmp_path / "coordinator").run(Interrupted(nodes, 2))
+    assert [len(node.ledger()) for node in nodes[:2]] == [0, 0]
+    nodes[0] = Node(study, mended(parties[0], ids=np.arange(ROWS) + 7, secret=SECRET), tmp_path / "a")
+    with pytest.raises(
+        RefusedError, match=r"ids of a changed after the greeting.*Put back the data .* or agree on a new"
+    ):
+        Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes))
+    nodes[0] = Node(study, parties[0], tmp_path / "a")
+    assert Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes)).n_rounds > 3
 
 
 class Restarting(InProcess):

@@ -37,7 +37,6 @@ from tacit.federated.stores import (
 )
 from tacit.federated.study import Study
 
-
 _BEGAN_AGAIN = "the party began again in another process; this one released nothing, and answers no more"
 
 

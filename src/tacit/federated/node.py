@@ -2,10 +2,10 @@
 
 A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
 everything that the answer is made of: the request, the data, what the party remembers, and its plan. A round is bound
-on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made again;
-and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise. What
-was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator asks,
-there is no more.
+on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made
+again; and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise.
+What was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator
+asks, there is no more.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.stores import Entry, Greeting
-from tacit.federated.study import Study
+from tacit.federated.study import LONGEST_TEXT, Study
 from tacit.privacy import CalibratedPlan, Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
 from tacit.privacy.events import composed
 
@@ -93,7 +93,7 @@ class Node:
             reason = str(refused)
         except sqlite3.OperationalError:  # a full disk, a lock
             reason = f"the journal of party {self.name!r} could not be used just now. Nothing was released; ask again"
-        reason = shown(reason, messages.LONGEST_TEXT)
+        reason = shown(reason, LONGEST_TEXT)
         return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
 
     def ledger(self) -> list[Entry]:
