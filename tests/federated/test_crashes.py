@@ -117,11 +117,13 @@ def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
 def test_a_death_inside_a_transaction_leaves_nothing(tmp_path):
     parties = some_parties()
     _, wire, _ = run(TOY, parties)
-    Node(TOY, parties[0], tmp_path / "a").answer(wire.requests[0]["a"])
-    journal = PartyJournal(tmp_path / "a")
+    node = Node(TOY, parties[0], tmp_path / "a")
+    node.answer(wire.requests[0]["a"])
+    journal = node._journal
     held = journal._store.state(TOY.digest).held
     journal.accept(TOY.digest, 1, b"request", held)
     journal._store._file.execute("BEGIN IMMEDIATE")
     journal._store._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
     journal._store._file.close()
-    assert PartyJournal(tmp_path / "a").accept(TOY.digest, 1, b"request", held).reply is None
+    again = Node(TOY, parties[0], tmp_path / "a")._journal
+    assert again.accept(TOY.digest, 1, b"request", held).reply is None

@@ -384,6 +384,18 @@ def test_a_coordinator_does_not_believe_every_answer() -> None:
             rounds.send({name: {"index": index, "column": np.zeros(8)} for name in study.names})
 
 
+@pytest.mark.parametrize("geometry", ["product", "serial"])
+def test_a_party_that_leaves_out_the_sketch_of_its_column_is_named(geometry: str) -> None:
+    study = a_study((2, 2), 60, loss="logistic", geometry=geometry, n_iter=2, delta=1e-3, sketch_size=8)
+    rounds = FeatureSharing(study).coordinate()
+    asked = next(rounds)
+    said: dict[str, dict[str, Any]] = {name: {"index": np.array([1], dtype=np.int32)} for name in asked}
+    if geometry == "product":
+        said["p1"]["column"] = np.zeros(8)
+    with pytest.raises(RefusedError, match="party 'p0' did not answer with the sketch of a column"):
+        rounds.send(said)
+
+
 def test_a_serial_study_gives_every_party_a_turn() -> None:
     with pytest.raises(ValueError, match="n_iter must be at least 2"):
         FeatureSharing(a_study((2, 2), 60, geometry="serial", n_iter=1))

@@ -1,13 +1,14 @@
 """A journal binds a round to a request, stores all of a round or nothing, and gives back what it stored."""
 
 import os
+import sqlite3
 import stat
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import numpy as np
 import pytest
 
-from tacit.federated import RefusedError, messages
+from tacit.federated import RefusedError, files, messages
 from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
 from tacit.federated.stores import Entry, Greeting
 from tests.federated.conftest import a_study
@@ -31,11 +32,17 @@ def where(request, path):
 
 def opened_again(journal, where, kind=PartyJournal):
     """A journal that knows only what is stored; what is in memory is there for those who have the store."""
-    if where is not None:
-        return kind(where)
-    again = kind()
-    again._store = journal._store
-    return again
+    again = kind(where)
+    if where is None:
+        again._store = journal._store
+    return enrolled(again) if kind is PartyJournal else again
+
+
+def enrolled(journal):
+    """With the data that is stored, as a process does that is started again."""
+    stored = journal._store.enrolled(S)
+    journal.enrol(STUDY, "a", None, stored.data, GREETING)
+    return journal
 
 
 def accept(journal, number, request):
@@ -90,7 +97,7 @@ def test_a_reply_comes_with_its_memory_and_its_cost(where):
 
 
 def test_the_first_reply_is_the_one_that_is_sent(path):
-    first, second = begun(path), PartyJournal(path)
+    first, second = begun(path), enrolled(PartyJournal(path))
     accept(first, 1, b"request")
     accept(second, 1, b"request")
     assert first.finish(S, 1, b"one", {}, SPENT) == b"one"
@@ -100,7 +107,7 @@ def test_the_first_reply_is_the_one_that_is_sent(path):
 
 
 def test_two_processes_take_turns_and_see_what_the_other_stored(path):
-    journals = begun(path), PartyJournal(path)
+    journals = begun(path), enrolled(PartyJournal(path))
     for number in range(1, 7):
         journal = journals[number % 2]
         state = accept(journal, number, b"request")
@@ -215,9 +222,28 @@ def test_a_process_that_still_works_on_other_data_releases_nothing(path):
     slow = begun(path)
     accept(slow, 1, b"request")
     PartyJournal(path).enrol(STUDY, "a", None, b"mended", GREETING)
-    with pytest.raises(RefusedError, match="began again while it answered"):
+    with pytest.raises(RefusedError, match="began again in another process"):
         slow.finish(S, 1, b"of the old data", {}, SPENT)
     assert slow.ledger() == []
+
+
+@pytest.mark.parametrize("last", [b"mended", b"data"], ids=["other-data", "the-same-data-again"])
+def test_a_process_from_before_the_party_began_again_neither_accepts_nor_stores(path, last):
+    """Also while the other process answers the same round, and where the old data came back with a new key."""
+    stale, fresh = begun(path), PartyJournal(path)
+    for data in (b"mended", last):
+        fresh.enrol(STUDY, "a", None, data, GREETING)
+    for number in (0, 1):
+        with pytest.raises(RefusedError, match="began again in another process"):
+            accept(stale, number, b"request")
+    assert fresh._store.state(S).bound is None
+    accept(fresh, 1, b"request")
+    with pytest.raises(RefusedError, match="began again in another process"):
+        stale.finish(S, 1, b"of the old data", {"x": np.ones(1)}, SPENT)
+    assert fresh.ledger() == []
+    assert fresh.finish(S, 1, b"of the new data", {}, SPENT) == b"of the new data"
+    with pytest.raises(RefusedError, match="began again in another process"):
+        stale.finish(S, 1, b"of the old data", {}, SPENT)
 
 
 def test_a_coordinator_that_holds_other_replies_is_refused(where):
@@ -232,6 +258,28 @@ def test_a_coordinator_that_holds_other_replies_is_refused(where):
     assert journal._store.state(S).bound is None
     with pytest.raises(BegunAgainError):
         begun(None).accept(S, 1, b"request", messages.HOLDS_NOTHING)
+
+
+def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatch):
+    """Somebody reads the file for longer than a writer waits."""
+    monkeypatch.setattr(files, "_WAIT", 0.01)
+    journal = begun(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM rounds").fetchone()
+        for _ in range(2):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                accept(journal, 1, b"request")
+    assert journal._store.state(S).bound is None
+    assert accept(journal, 1, b"another request").reply is None
+
+
+def test_files_are_synced_so_that_no_old_state_comes_back(path, monkeypatch):
+    monkeypatch.undo()  # tests do without
+    for kind in (PartyJournal, CoordinatorJournal):
+        store = kind(path.with_name(kind.__name__))._store
+        assert store._file.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert store._file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_journal_is_for_its_owner_alone(path):
@@ -258,7 +306,7 @@ def test_a_journal_that_is_open_to_others_is_taken_from_them(path, rights):
     with pytest.warns(UserWarning, match="open to other users of this machine until now. It is a party's journal"):
         again = PartyJournal(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert accept(again, 0, b"request").reply == b"reply 0"
+    assert accept(enrolled(again), 0, b"request").reply == b"reply 0"
 
 
 def test_a_journal_of_another_user_is_refused(path, monkeypatch):

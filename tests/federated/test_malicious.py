@@ -64,7 +64,7 @@ def as_held(node, request):
 INVENTIONS = {
     "another request": (invented(number=1), "bound to another request"),
     "skipped": (invented(number=3), "Is it an older copy?"),
-    "far off": (invented(number=2**32 - 1), "Is it an older copy?"),
+    "far off": (invented(number=2**32 - 1), "more rounds than the study grants"),
     "other budget": (invented(study=a_study(epsilon=5.0, random_state=1).digest), "did not agree on this study"),
     "other radius": (invented(study=a_study(l1_radius=5.0, random_state=1).digest), "did not agree on this study"),
     "other party": (invented(party="b"), "another party"),

@@ -1,12 +1,15 @@
 """A party checks its data against the study, answers a round once, and counts what it gave away."""
 
+import sqlite3
+from contextlib import closing
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit.federated import Coordinator, Member, Node, Party, RefusedError, messages
-from tacit.federated.messages import Refusal, Request
+from tacit.federated import Coordinator, Member, Node, Party, RefusedError, files, messages
+from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.protocols import part_of
 from tacit.federated.protocols.base import Answer
 from tacit.federated.transports.in_process import InProcess
@@ -79,6 +82,30 @@ def test_tables_of_all_kinds():
         assert holding.X.dtype == np.float64
     assert sparse.issparse(holding.X)
     assert holding.X.format == "csc"
+
+
+@pytest.mark.parametrize("kind", [np.array, pd.DataFrame, sparse.csc_array, sparse.csc_matrix, sparse.csr_array])
+def test_a_party_does_not_see_what_its_tables_become(kind):
+    """Its noise is bound to the data that it began with."""
+    table, labels = kind(X), pd.Series(Y) if kind is pd.DataFrame else Y.copy()
+    node = Node(a_study(), Party(table, labels, name="a"))
+    if sparse.issparse(table):
+        table.data[:] = -1.0
+    elif kind is pd.DataFrame:
+        table.loc[:, :] = -1.0
+    else:
+        table[:] = -1.0
+    labels[:] = -1.0
+    held = node._holding
+    np.testing.assert_array_equal(held.X.toarray() if sparse.issparse(held.X) else held.X, X)
+    np.testing.assert_array_equal(held.targets, Y)
+
+
+def test_what_a_party_holds_is_not_written_to():
+    party = Party(X, Y, name="a")
+    for values in (party.X, party.y, Party(sparse.csc_array(X)).X.data):
+        with pytest.raises(ValueError, match="read-only"):
+            values[:] = 0.0
 
 
 def test_classes_become_signs_and_others_are_refused():
@@ -186,6 +213,33 @@ def test_a_refusal_fits_into_a_message(monkeypatch):
     node = Node(a_study(), some_parties()[0])
     ask(node, 0, "hello")
     assert ask(node, 1, "sums").reason == "ä" * 127
+
+
+def test_a_journal_that_cannot_be_written_is_a_refusal_that_releases_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_WAIT", 0.01)
+    node = Node(a_study(), some_parties()[0], tmp_path / "a")
+    ask(node, 0, "hello")
+    with closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM rounds").fetchone()
+        for _ in range(2):
+            refused = ask(node, 1, "sums")
+            assert isinstance(refused, Refusal)
+            assert "journal of party 'a' could not be used just now" in refused.reason
+    assert node.ledger() == []
+    assert isinstance(ask(node, 1, "sums"), Reply)
+    assert node.stopped is None
+
+
+@pytest.mark.parametrize("number", [5, 2**32 - 1])
+def test_a_round_that_no_study_has_is_refused_and_does_not_stop_the_party(number):
+    node = Node(a_study(), some_parties()[0])
+    ask(node, 0, "hello")
+    refused = ask(node, number, "sums")
+    assert isinstance(refused, Refusal)
+    assert "more rounds than the study grants of party 'a'" in refused.reason
+    assert node.stopped is None
+    assert isinstance(ask(node, 1, "sums"), Reply)
 
 
 def test_an_answer_holds_what_its_round_released(monkeypatch):

@@ -1,6 +1,7 @@
 """Journals that were copied, rolled back or lost: no noise is used twice, and what can be seen is refused."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.node import HELLO, _fingerprint
 from tacit.federated.protocols.base import Holding
 from tacit.federated.transports.in_process import InProcess
+from tacit.privacy import Plan
 from tests.federated.conftest import ROWS, SECRET, a_study, run, some_parties
 
 pytestmark = pytest.mark.usefixtures("toy")
@@ -120,6 +122,22 @@ def test_noise_depends_on_all_that_an_answer_is_made_of(party):
     words = [node._source(*other).word() for other in others]
     words.append(Node(STUDY, Party(party.X, -party.y, name="a"))._source(request, memory, made).word())
     assert len({first, *words}) == 1 + len(words)
+
+
+def test_noise_depends_on_the_whole_plan(party):
+    """Else two answers with multipliers that differ in a last bit would differ by a known part of one noise."""
+    node = Node(STUDY, party)
+    plan = node.plan
+    first, *others = plan.plan.releases
+    changed = [replace(first, name="other"), replace(first, kind="laplace"), replace(first, count=first.count + 1)]
+    plans = [replace(plan, plan=Plan(release, *others)) for release in [*changed, replace(first, sampling=0.5)]]
+    plans.append(replace(plan, multipliers=(np.nextafter(plan.multipliers[0], 9e9).item(), *plan.multipliers[1:])))
+    plans.append(replace(plan, budget=replace(plan.budget, adjacency="replace-one")))
+    words = set()
+    for other in (plan, *plans):
+        node.plan = other
+        words.add(node._source(b"r" * 32, {}, {}).word())
+    assert len(words) == 1 + len(plans)
 
 
 def test_no_two_tables_are_fingerprinted_alike():
@@ -244,6 +262,21 @@ def test_a_round_that_was_cut_off_does_not_keep_data_from_being_mended(tmp_path,
     assert Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes)).n_rounds == 4
 
 
+def test_a_node_with_the_old_data_does_not_answer_after_it_was_mended(tmp_path):
+    study = a_study()
+    party = some_parties()[0]
+    stale = Node(study, party, tmp_path / "a")
+    ask(stale, 0, HELLO)
+    fresh = Node(study, mended(party), tmp_path / "a")
+    held = fresh._journal._store.state(study.digest).held
+    request = messages.write(Request(study.digest, "a", 1, "sums", {}, held))
+    refused = messages.read(stale.answer(request))
+    assert isinstance(refused, Refusal)
+    assert "began again in another process" in refused.reason
+    assert fresh.ledger() == []
+    assert isinstance(messages.read(fresh.answer(request)), Reply)
+
+
 def test_ids_mended_after_the_greeting_are_compared_again(tmp_path):
     """All parties had the wrong list of people. One had answered already, and cannot change any more."""
     study = a_study()
@@ -262,6 +295,24 @@ def test_ids_mended_after_the_greeting_are_compared_again(tmp_path):
         Coordinator(study, fresh / "coordinator").run(Interrupted(nodes, 1))
     nodes = [Node(study, party, fresh / party.name) for party in right]
     assert Coordinator(study, fresh / "coordinator").run(InProcess(nodes)).n_rounds == 4
+
+
+def test_a_party_that_begins_again_after_others_answered_is_told_what_to_do(tmp_path):
+    """In the second exchange, which is the first that it is asked in."""
+    study = a_study(name="real", protocol="feature-sharing", n_iter=2)
+    study = replace(study, entry_bound=1.0, y_bounds=(-1.0, 1.0))
+    parties = some_parties(ids=True)
+    nodes = [Node(study, party, tmp_path / party.name) for party in parties]
+    with pytest.raises(InterruptedError):
+        Coordinator(study, tmp_path / "coordinator").run(Interrupted(nodes, 2))
+    assert [len(node.ledger()) for node in nodes[:2]] == [0, 0]
+    nodes[0] = Node(study, mended(parties[0], ids=np.arange(ROWS) + 7, secret=SECRET), tmp_path / "a")
+    with pytest.raises(
+        RefusedError, match=r"ids of a changed after the greeting.*Put back the data .* or agree on a new"
+    ):
+        Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes))
+    nodes[0] = Node(study, parties[0], tmp_path / "a")
+    assert Coordinator(study, tmp_path / "coordinator").run(InProcess(nodes)).n_rounds > 3
 
 
 class Restarting(InProcess):

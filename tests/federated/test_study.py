@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.federated import Member, Study
+from tacit.federated import Member, Study, messages
 from tests.federated.conftest import a_study
 
 FULL = Study(
@@ -133,3 +133,13 @@ def test_names():
         study.member("d")
     with pytest.raises(ValueError, match="without '/'"):
         Member("a/b", 1)
+
+
+def test_a_name_fits_into_a_message():
+    longest = "é" * 127 + "e"
+    study = a_study(name=longest, members=(Member(longest, 1, True),))
+    messages.write(messages.Request(study.digest, longest, 0, "hello"))
+    with pytest.raises(ValueError, match="name of a party must have at most 255 bytes as UTF-8, got 256"):
+        Member("é" * 128, 1)
+    with pytest.raises(ValueError, match="name of a study must have at most 255 bytes as UTF-8, got 1,000"):
+        a_study(name="e" * 1000)

@@ -95,6 +95,11 @@ class Coordinator:
                     raise RefusedError(
                         f"the data of {', '.join(sorted(again.parties))} changed again after the greeting"
                     ) from None
+                if self._journal.told(self.study.digest, 1):
+                    raise RefusedError(
+                        f"the ids of {', '.join(sorted(again.parties))} changed after the greeting, and others have"
+                        " answered since. Put back the data that they greeted with, or agree on a new study"
+                    ) from None
                 mended |= again.parties
                 self._journal.forget(self.study.digest)
 
@@ -170,7 +175,10 @@ class Coordinator:
                 raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
             if isinstance(reply, Restart):
                 if reply.round != 1:
-                    raise RefusedError(f"party {name!r} wants to begin again, after it released something")
+                    raise RefusedError(
+                        f"party {name!r} wants to begin again, after it released something. Put its newest journal and"
+                        " the data that it began with back, or agree on a new study"
+                    )
                 mended.add(name)
                 continue
             if reply.round > 0 and not set(reply.arrays) <= self._planned[name]:

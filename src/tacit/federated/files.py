@@ -18,7 +18,9 @@ from tacit.federated.stores import Enrolled, Entry, Greeting, State
 from tacit.federated.study import Study
 
 _FORMAT = 1  # of the files
-_SYNCHRONOUS = "FULL"  # what is stored is on the disk, also if the machine loses power
+# What is stored is on the disk, also if the machine loses power. A transaction ends when its rollback journal is
+# unlinked; FULL does not sync the folder after that, and the old state could come back.
+_SYNCHRONOUS = "EXTRA"
 _WAIT = 60.0  # seconds for another process that writes to the same file
 
 _PARTY_TABLES = """
@@ -51,7 +53,12 @@ class _Transaction:
         self._file.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._file.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._file.execute("COMMIT")
+        finally:
+            if self._file.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
+                self._file.execute("ROLLBACK")
 
 
 class _File:

@@ -6,7 +6,8 @@ What holds, and must never change:
   round is refused for ever.
 - A request is accepted only from a coordinator that holds the replies which this journal holds, all of them and no
   others. So a journal that was restored from an older copy is found out as soon as that can be seen at all.
-- Data may change, and then draws a new key, for as long as no reply but the greeting was stored.
+- Data may change, and then draws a new key, for as long as no reply but the greeting was stored. Whoever enrolled
+  before that, with the old data, neither answers nor stores anything any more.
 - A reply, what the party remembers of that round and what it cost are stored at once, before the reply leaves. What
   was stored is what is sent, however often the round is asked for.
 - Nothing is ever deleted from a ledger.
@@ -36,6 +37,8 @@ from tacit.federated.stores import (
 )
 from tacit.federated.study import Study
 
+_BEGAN_AGAIN = "the party began again in another process; this one released nothing, and answers no more"
+
 
 class BehindError(RefusedError):
     """The coordinator holds replies that are not in this journal: it was rolled back, or is another one."""
@@ -59,6 +62,7 @@ class PartyJournal:
 
     def __init__(self, path: Path | str | None = None) -> None:
         self._store: PartyStore = PartyMemory() if path is None else PartyFile(path)
+        self._own: dict[str, Enrolled] = {}  # what this process enrolled with, by study
         self._known: dict[str, tuple[int, State]] = {}  # right for as long as the store is of that version
 
     def enrol(self, study: Study, party: str, key: bytes | None, data: bytes, greeting: Greeting) -> bytes:
@@ -88,6 +92,7 @@ class PartyJournal:
                 enrolled = drawn
                 self._store.enrol(study, enrolled, greeting if state.due == 1 else None)
             self._known.pop(digest, None)
+        self._own[digest] = enrolled
         return enrolled.key
 
     def accept(self, study: str, number: int, request: bytes, held: bytes) -> Accepted:
@@ -118,8 +123,8 @@ class PartyJournal:
             version, state = self._taken(study)
             if number < state.due:  # another process was first
                 return self._store.round(study, number)[1]
-            if state.bound is None:  # another process gave other data
-                raise RefusedError("the party began again while it answered; nothing was released")
+            if state.bound is None:  # another process gave other data and then, in a seeded study, these again
+                raise RefusedError(_BEGAN_AGAIN)
             changed = {name: values for name, values in memory.items() if values is not state.memory.get(name)}
             kept = self._store.finish(study, number, reply, changed, spent)
         state.memory.update(kept)
@@ -132,8 +137,11 @@ class PartyJournal:
     def _taken(self, study: str) -> tuple[int, State]:
         """The state of a study, inside a transaction: looked up only if somebody else wrote to the store.
 
-        Whoever takes it puts it back, up to date, when all went well.
+        Whoever takes it puts it back, up to date, when all went well. Those whose key or data is no longer the
+        party's are refused.
         """
+        if self._store.enrolled(study) != self._own.get(study):
+            raise RefusedError(_BEGAN_AGAIN)
         version, known = self._store.version(), self._known.pop(study, None)
         return (version, self._store.state(study)) if known is None or known[0] != version else known
 

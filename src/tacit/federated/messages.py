@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from tacit import __version__
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.study import WIRE_VERSION
+from tacit.federated.study import LONGEST_TEXT, WIRE_VERSION
 
 _MARK = b"TF"
 _REQUEST, _REPLY, _REFUSAL, _RESTART = 1, 2, 3, 4
@@ -39,7 +39,6 @@ HOLDS_NOTHING = bytes(_DIGEST_BYTES)  # what a request says before there is a re
 _TYPES = tuple(np.dtype(code) for code in ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "|u1"))
 _CODES = {kind: code for code, kind in enumerate(_TYPES)}
 _SHAPES = tuple(struct.Struct(f"<{dimensions}I") for dimensions in range(5))
-LONGEST_TEXT = 255  # bytes
 _LARGEST_EMPTY = 2**20  # the sum of the dimensions of an array without numbers
 
 

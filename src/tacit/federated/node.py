@@ -1,16 +1,17 @@
 """`Node`: answers for a party, to a coordinator that it does not trust.
 
 A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
-everything that the answer is made of: the request, the data, and what the party remembers. A round is bound on disk to
-one request before anything is computed. So a round that was interrupted gives the same bytes when it is made again;
-and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise. What
-was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator asks,
-there is no more.
+everything that the answer is made of: the request, the data, what the party remembers, and its plan. A round is bound
+on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made
+again; and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise.
+What was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator
+asks, there is no more.
 """
 
 import hashlib
 import hmac
 import json
+import sqlite3
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,14 +28,14 @@ from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.stores import Entry, Greeting
-from tacit.federated.study import Study
-from tacit.privacy import Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
+from tacit.federated.study import LONGEST_TEXT, Study
+from tacit.privacy import CalibratedPlan, Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
 from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
 
 _SEED = b"tacit.federated seeded party:"
-_ROUND = b"tacit.federated round/2:"
+_ROUND = b"tacit.federated round/3:"
 
 
 class Node:
@@ -65,6 +66,8 @@ class Node:
         self.stopped: str | None = None
         self._protocol = protocol_for(study)
         self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
+        # Every round but the first after the greeting, in which others may find bounds, releases something.
+        self._last_round = 1 + sum(release.count for release in self.plan.plan.releases)
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
         self._data = _fingerprint(self._holding, tag)
         self._greeting = self._greets(tag)
@@ -88,7 +91,9 @@ class Node:
             reason = self.stopped = str(behind)
         except RefusedError as refused:
             reason = str(refused)
-        reason = shown(reason, messages.LONGEST_TEXT)
+        except sqlite3.OperationalError:  # a full disk, a lock
+            reason = f"the journal of party {self.name!r} could not be used just now. Nothing was released; ask again"
+        reason = shown(reason, LONGEST_TEXT)
         return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
 
     def ledger(self) -> list[Entry]:
@@ -129,6 +134,8 @@ class Node:
             raise RefusedError(f"the request is for another party than {self.name!r}")
         if asked.version != __version__:
             raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
+        if asked.round > self._last_round:
+            raise RefusedError(f"the request asks for more rounds than the study grants of party {self.name!r}")
         more = asked.arrays or asked.held != messages.HOLDS_NOTHING
         if (asked.step == HELLO) != (asked.round == 0) or (asked.round == 0 and more):
             raise RefusedError("a study begins with one hello, and with nothing else")
@@ -193,6 +200,8 @@ class Node:
           the version of Tacit, all of which were checked, and the replies that the coordinator holds.
         - the data: columns, labels and ids, in the order that rows are taken in.
         - the state: what the party remembers of its own earlier rounds, and how often it made each release.
+        - the plan: every release of this party, with its noise multiplier to the last bit, and the adjacency. They
+          follow from the study by a search, which on another machine or with other libraries may end elsewhere.
 
         Nothing else enters an answer but the machine that does the sums. On another one, the same round of a journal
         that was rolled back may differ by how sums are rounded.
@@ -200,7 +209,7 @@ class Node:
         state = hashlib.sha256(hashlib.sha256(messages.write_arrays(memory)).digest())
         state.update(json.dumps(sorted(made.items())).encode())
         keyed = self._keyed.copy()
-        for part in (request, self._data, state.digest()):
+        for part in (request, self._data, state.digest(), _plan_digest(self.plan)):
             keyed.update(part)
         return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
 
@@ -210,6 +219,15 @@ def _seeded_key(study: Study, name: str) -> bytes | None:
     if study.random_state is None:
         return None
     return hashlib.sha256(_SEED + f"{study.random_state}|{name}".encode()).digest()
+
+
+def _plan_digest(plan: CalibratedPlan) -> bytes:
+    """A digest of all that decides how much noise a party adds: numbers are spelled so that no two are alike."""
+    releases = [
+        (release.name, release.kind, release.count, release.sampling, multiplier)
+        for release, multiplier in zip(plan.plan.releases, plan.multipliers, strict=True)
+    ]
+    return hashlib.sha256(json.dumps([plan.budget.adjacency, releases]).encode()).digest()
 
 
 def _fingerprint(holding: Holding, tag: bytes) -> bytes:

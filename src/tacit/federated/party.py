@@ -22,7 +22,7 @@ class Party:
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_rows, n_features)
-        Its columns. They never leave it.
+        Its columns. They never leave it. The party keeps a copy of its own.
     y : array-like of shape (n_rows,), optional
         The labels, if it holds them.
     name : str, optional
@@ -50,8 +50,8 @@ class Party:
         secret: bytes | str | None = None,
     ) -> None:
         self.name = name
-        self.X = table(X)
-        self.y = None if y is None else _labels(y, self.n_rows)
+        self.X = _own(table(X, copy=True))
+        self.y = None if y is None else _own(_labels(y, self.n_rows))
         if (ids is None) != (secret is None):
             raise ValueError("ids and secret come together: rows are matched by keyed hashes of the ids")
         self.alignment = None if ids is None or secret is None else Alignment.of(ids, secret)
@@ -119,11 +119,11 @@ class Party:
         return f"Party({self.name!r}, {self.n_rows:,} rows, {self.n_features:,} columns)"
 
 
-def table(X: Any) -> Any:
-    """X as a float64 array or as CSC, finite; errors do not quote it."""
+def table(X: Any, *, copy: bool = False) -> Any:
+    """X as a float64 array or as CSC, finite; errors do not quote it. With `copy` nobody else holds it."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # the check adds numbers up
-            checked: Any = check_array(X, accept_sparse="csc", dtype=np.float64, input_name="X")
+            checked: Any = check_array(X, accept_sparse="csc", dtype=np.float64, copy=copy, input_name="X")
     except (TypeError, ValueError) as error:
         message = without_data(str(error))
     else:
@@ -135,11 +135,18 @@ def table(X: Any) -> Any:
     raise ValueError(message)
 
 
+def _own(values: Any) -> Any:
+    """A party's own copy, closed for writing: what it answers must be about the data that it began with."""
+    for array in [values.data, values.indices, values.indptr] if is_sparse(values) else [values]:
+        array.flags.writeable = False
+    return values
+
+
 def _labels(y: Any, rows: int) -> NDArray[Any]:
     """One label for each row."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            labels = check_array(y, ensure_2d=False, dtype=None, copy=True, input_name="y")
     except (TypeError, ValueError) as error:
         message = without_data(str(error))
     else:

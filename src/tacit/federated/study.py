@@ -27,8 +27,7 @@ Geometry = Literal["product", "serial", "best"]
 SketchKind = Literal["sparse-sign", "gaussian"]
 
 WIRE_VERSION = 2  # of messages and of the meaning of a study; parties of different versions do not talk
-
-
+LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
 
@@ -41,7 +40,8 @@ class Member:
     labels: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not self.name.isprintable() or "/" in self.name:
+        _check_name("a party", self.name)
+        if "/" in self.name:
             raise ValueError(f"a party needs a name without '/', got {self.name!r}")
         object.__setattr__(self, "n_features", checks.count("n_features", self.n_features))
         if not isinstance(self.labels, bool):
@@ -118,8 +118,7 @@ class Study:
     random_state: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not self.name.isprintable():
-            raise ValueError(f"a study needs a name, got {self.name!r}")
+        _check_name("a study", self.name)
         for field, kinds in _CHOICES.items():
             checks.one_of(field, getattr(self, field), get_args(kinds))
         members = tuple(self.members)
@@ -254,9 +253,9 @@ class Study:
         """The text that `from_toml` reads, with every agreed value written out."""
         values = asdict(self)
         members = values.pop("members")
-        lines = ["[study]", *(_toml_line(name, value) for name, value in values.items() if value is not None)]
+        lines = ["[study]", *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
         for member in members:
-            lines += ["", "[[study.members]]", *(_toml_line(name, value) for name, value in member.items())]
+            lines += ["", "[[study.members]]", *(f"{name} = {_toml(value)}" for name, value in member.items())]
         return "\n".join(lines) + "\n"
 
 
@@ -267,16 +266,19 @@ def _only(what: str, values: Mapping[str, Any], known: list[str]) -> None:
         raise ValueError(f"{what} has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
 
 
+def _check_name(whose: str, name: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ValueError(f"{whose} needs a name in letters that can be printed, got {name!r}")
+    if (size := len(name.encode())) > LONGEST_TEXT:
+        raise ValueError(f"the name of {whose} must have at most {LONGEST_TEXT} bytes as UTF-8, got {size:,}")
+
+
 def _size(name: str, value: object) -> float:
     """A declared positive number that products of several such numbers can carry."""
     number = checks.positive(name, value)
     if not _SMALLEST <= number <= _LARGEST:
         raise ValueError(f"{name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got {number!r}")
     return number
-
-
-def _toml_line(name: str, value: Any) -> str:
-    return f"{name} = {_toml(value)}"
 
 
 def _toml(value: Any) -> str:

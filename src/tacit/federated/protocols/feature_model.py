@@ -158,6 +158,8 @@ class Model:
         total, noise = np.zeros(sketch.size), 0.0
         for (party, column), weight in self.weights.items():
             if party != name:
+                if (party, column) not in self.sketches:
+                    raise RefusedError(f"party {party!r} did not answer with the sketch of a column that it drew")
                 total += weight * self.sketches[party, column]
                 noise += (weight * self._column_noises[party]) ** 2
         return shrinkage(total, noise, sketch)
