@@ -65,7 +65,8 @@ class Study:
     l1_radius : float
         The l1 norm that the coefficients may have together, in the users' units.
     epsilon, delta, adjacency
-        The budget of everything that crosses the network; delta None is n_rows^-1.5.
+        The budget of everything that crosses the network; delta None is n_rows^-1.5. Rows have public places, the same
+        at every party: under "add-remove" a row that is absent leaves its place empty, and the others stay in theirs.
     protocol : {"marginals", "feature-sharing"}
         How the model is trained.
     labels : {"shared", "sketched"}

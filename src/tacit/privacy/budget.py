@@ -21,7 +21,7 @@ class Budget:
     delta : float
         Strictly between 0 and 1, and well below one over the number of rows.
     adjacency : {"add-remove", "replace-one"}
-        Neighbours differ by one row being present or zeroed out, or by one row changed to any other.
+        Neighbours differ by one row being present or absent (n is public), or by one row changed to any other.
 
     Examples
     --------
