@@ -219,19 +219,16 @@ def _numerical_epsilon(event: DpEvent, delta: float, coarser: int) -> float:
     spacing *= max(1, min(coarser, math.floor(_LARGEST_LOSS / spacing)))
     left = delta - _fourier_slack(event)
     by_pld = math.inf
-    while not math.isfinite(by_pld) and spacing <= _LARGEST_LOSS:  # a division in the library can overflow
-        with np.errstate(all="ignore"):
-            by_pld = float(_pld(rest, spacing).get_epsilon(left))
-        spacing *= 2.0
+    for doubled in (1.0, 2.0, 4.0, 8.0):
+        if not math.isfinite(by_pld) and doubled * spacing <= _LARGEST_LOSS:  # a division in the library can overflow
+            with np.errstate(all="ignore"):
+                by_pld = float(_pld(rest, doubled * spacing).get_epsilon(left))
     bounds = (pure + by_pld, _epsilon_without_sampling(event, delta))
     return min(bound for bound in bounds if not math.isnan(bound))
 
 
 def _walk(event: DpEvent) -> Iterator[tuple[DpEvent, int]]:
-    """The elementary releases; one of a sample that holds nearly all rows is taken for one of all rows.
-
-    A release of a sample tells no more than one of all rows.
-    """
+    """The elementary releases; one of a sample of nearly all rows counts as one of all rows, which costs no less."""
     for leaf, times in events.walk(event):
         nearly_all = isinstance(leaf, PoissonSampledDpEvent) and _NEARLY_ALL <= leaf.sampling_probability <= 1.0
         if nearly_all and isinstance(leaf.event, GaussianDpEvent):

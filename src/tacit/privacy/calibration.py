@@ -241,8 +241,8 @@ def _refusal(plan: Plan, budget: Budget, more_noise: bool) -> ValueError:
     if not more_noise and any(r.sampling < 1 for r in plan.releases):
         return ValueError(_needs_no_noise(budget))
     return ValueError(
-        f"epsilon={budget.epsilon!r} at delta={budget.delta!r} is beyond what the accountant of these releases resolves;"
-        + (" raise epsilon or delta" if more_noise else " lower epsilon or delta")
+        f"epsilon={budget.epsilon!r} at delta={budget.delta!r} is beyond what the accountant of these releases resolves"
+        f"; {'raise' if more_noise else 'lower'} epsilon or delta"
     )
 
 
