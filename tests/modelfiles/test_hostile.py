@@ -168,6 +168,12 @@ BAD = {
         "classes_ must be disti",
     ),
     "infinite classes": ((*ATTRIBUTES, "classes_"), objects({"float": "inf"}, 1.0), "classes_ must be distinct, and"),
+    "mixed classes": ((*ATTRIBUTES, "classes_"), objects(True, 2.5), "classes_ must be of one type"),
+    "steering release": (
+        (*ATTRIBUTES, "plan_", "plan", "releases", 0, "name"),
+        "\x1b[2K",
+        "plan_ must have releases with names without control characters",
+    ),
     "steering classes": ((*ATTRIBUTES, "classes_"), objects("a", "\x1b[2K"), "classes_ must be texts without control"),
     "steering names": ((*ATTRIBUTES, "feature_names_in_"), objects("a", "b", "c", "\r"), "without control characters"),
     "steering solver": (("model", "guarantee", "solver"), "\x1b[2K\r(0.1, 1e-6)-DP", "solver must be a printable text"),

@@ -96,6 +96,8 @@ def _labels(model: Any) -> int:
     finite = all(math.isfinite(label) for label in labels if isinstance(label, float))
     if not finite or len(np.unique(classes)) < len(classes):
         raise ValueError("classes_ must be distinct, and finite if they are numbers")
+    if len({type(label) for label in labels}) > 1:
+        raise ValueError("classes_ must be of one type")
     if not all(harmless(label) for label in labels if isinstance(label, str)):
         raise ValueError(f"classes_ must be texts {HARMLESS}")
     return len(classes)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from tacit.modelfiles.table import Column
+from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Budget, Plan, Release
 from tacit.privacy.plan import CalibratedPlan
 
@@ -225,6 +226,8 @@ def _read_plan(content: Json, where: str) -> CalibratedPlan:
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = {"name", "kind", "share", "count", "sampling", "multiplier"}
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
+    if not all(harmless(release.name) for release in plan.releases):
+        raise ValueError(f"{where} must have releases with names {HARMLESS}")
     return CalibratedPlan(plan, budget, tuple(float(z) for z in multipliers))
 
 
