@@ -86,16 +86,35 @@ def test_an_event_that_is_too_much_for_an_accountant_is_refused_at_once(epsilon,
 
 def test_a_file_that_states_less_than_its_event_costs_is_refused(tmp_path):
     document = json.loads(text_of(made("scaler"), tmp_path))
-    document["model"]["guarantee"]["epsilon"] = 1.5
+    document["model"]["guarantee"]["epsilon"] = document["model"]["parameters"]["epsilon"] = 1.5
     with pytest.raises(ValueError, match=r"the guarantee states epsilon = 1.5 at delta = .*, and its event costs more"):
         loaded(document, tmp_path)
-    document["model"]["guarantee"]["epsilon"] = 3.0  # less is claimed than holds
+    document["model"]["guarantee"]["epsilon"] = document["model"]["parameters"]["epsilon"] = 3.0  # less than holds
     assert loaded(document, tmp_path).guarantee_.epsilon == 3.0
     document = json.loads(text_of(made("logistic"), tmp_path))
     document["model"]["guarantee"]["epsilon"] = 1.5
     document["model"]["attributes"]["plan_"]["plan"]["epsilon"] = 1.5
+    document["model"]["parameters"]["epsilon"] = 1.5
     with pytest.raises(ValueError, match="its event costs more"):
         loaded(document, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["scaler", "logistic", "pca", "federated lasso"])
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("epsilon", 0.01), ("delta", 1e-9), ("adjacency", "replace-one"), ("epsilon", None)]
+)
+def test_parameters_that_ask_for_another_budget_are_refused(name, parameter, value, tmp_path):
+    document = json.loads(text_of(made(name), tmp_path))
+    document["model"]["parameters"][parameter] = value
+    with pytest.raises(ValueError, match=rf"{parameter} (and the guarantee|must be a real number)"):
+        loaded(document, tmp_path)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, math.inf])
+@pytest.mark.parametrize("event", [events.composed([]), events.repeated(GaussianDpEvent(1.0), 0)])
+def test_a_guarantee_without_a_release_is_refused(epsilon, event):
+    with pytest.raises(ValueError, match="holds no release"):
+        claims.check(stated(epsilon, event))
 
 
 def test_infinity_is_kept(tmp_path):

@@ -122,6 +122,12 @@ def put(content, value, *keys):
 ATTRIBUTES = ("model", "attributes")
 PARAMETERS = ("model", "parameters")
 NUMBER = {"array": {"dtype": "<f8", "shape": [4], "order": "C", "data": base64.b64encode(np.ones(4)).decode()}}
+
+
+def objects(*held):
+    return {"array": {"dtype": "object", "shape": [len(held)], "values": list(held)}}
+
+
 BAD = {
     "format": (("format",), "tacit models", "its format must be 'tacit model'"),
     "version": (("version",), 2, "its version must be 1"),
@@ -149,7 +155,29 @@ BAD = {
     "names": ((*ATTRIBUTES, "feature_names_in_"), NUMBER, "feature_names_in_ must hold one text for each"),
     "plan": ((*ATTRIBUTES, "plan_"), None, "plan_ must be a plan"),
     "no guarantee": (("model", "guarantee"), None, "a guarantee has exactly the fields"),
-    "less epsilon": (("model", "guarantee", "epsilon"), 1.0, "plan_ and the guarantee have different budgets"),
+    "less epsilon": (("model", "guarantee", "epsilon"), 1.0, "the parameter epsilon and the guarantee state different"),
+    "another plan": ((*ATTRIBUTES, "plan_", "plan", "epsilon"), 1.0, "plan_ and the guarantee have different budgets"),
+    "no number": (
+        (*PARAMETERS, "verbose"),
+        {"array": {**NUMBER["array"], "shape": []}},
+        "verbose must have a shape of",
+    ),
+    "classes of NaN": (
+        (*ATTRIBUTES, "classes_"),
+        objects({"float": "nan"}, {"float": "nan"}),
+        "classes_ must be disti",
+    ),
+    "infinite classes": ((*ATTRIBUTES, "classes_"), objects({"float": "inf"}, 1.0), "classes_ must be distinct, and"),
+    "mixed classes": ((*ATTRIBUTES, "classes_"), objects(True, 2.5), "classes_ must be of one type"),
+    "steering release": (
+        (*ATTRIBUTES, "plan_", "plan", "releases", 0, "name"),
+        "\x1b[2K",
+        "plan_ must have releases with names without control characters",
+    ),
+    "steering classes": ((*ATTRIBUTES, "classes_"), objects("a", "\x1b[2K"), "classes_ must be texts without control"),
+    "steering names": ((*ATTRIBUTES, "feature_names_in_"), objects("a", "b", "c", "\r"), "without control characters"),
+    "steering solver": (("model", "guarantee", "solver"), "\x1b[2K\r(0.1, 1e-6)-DP", "solver must be a printable text"),
+    "long solver": (("model", "guarantee", "solver"), "x" * 501, "solver must be a printable text"),
     "another event": (
         ("model", "guarantee", "event"),
         {"type": "NoOpDpEvent"},
@@ -227,9 +255,67 @@ def test_a_long_file_is_refused_before_it_is_read(tmp_path):
         tacit.load(tmp_path / "model.json", max_bytes=size - 1)
 
 
-def test_a_device_is_no_model():
+def test_a_device_is_no_model(tmp_path):
     with pytest.raises(ValueError, match="or a device"):
         tacit.load("/dev/zero")
+    os.mkfifo(tmp_path / "pipe")  # without a writer, for which nobody waits
+    with pytest.raises(ValueError, match="or a device"):
+        tacit.load(tmp_path / "pipe")
+
+
+def test_a_file_that_grows_is_not_followed(tmp_path, monkeypatch):
+    size = len(text_of(made("ridge"), tmp_path))
+    facts = os.stat(tmp_path / "model.json")
+    smaller = os.stat_result((*facts[:6], size - 5, *facts[7:10]))
+    monkeypatch.setattr(os, "fstat", lambda _: smaller)
+    with pytest.raises(ValueError, match="it grew while it was read"):
+        tacit.load(tmp_path / "model.json")
+
+
+def test_a_width_that_no_text_has_takes_no_room(document, tmp_path):
+    changed = document("logistic of texts")
+    wide = {"array": {"dtype": "<U9999999", "shape": [2], "values": ["high", "low"]}}
+    changed["model"]["attributes"]["classes_"] = wide
+    assert loaded(changed, tmp_path).classes_.nbytes == 2 * 4 * 4
+
+
+def test_texts_of_all_arrays_together_are_bounded(document, tmp_path, monkeypatch):
+    monkeypatch.setattr(np, "array", None)  # none is made
+    changed = document()
+    changed["model"]["parameters"]["classes"] = [
+        {"array": {"dtype": "<U9999999", "shape": [999], "values": ["x" * 2_000, *[""] * 998]}}
+    ] * 6
+    with pytest.raises(ValueError, match="arrays of texts hold more than 10,000,000 characters"):
+        loaded(changed, tmp_path)
+
+
+def test_very_many_values_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(json, "loads", None)
+    with pytest.raises(ValueError, match="it holds more than 1,000,000 values"):
+        loaded("{" + "[]," * 500_001, tmp_path)
+
+
+def test_a_sample_of_nothing_is_refused(document, tmp_path):
+    changed = document("scaler")
+    inner = {"type": "GaussianDpEvent", "noise_multiplier": 9.0}
+    event = {"type": "PoissonSampledDpEvent", "sampling_probability": 0.0, "event": inner}
+    changed["model"]["guarantee"]["event"] = event
+    with pytest.raises(ValueError, match=r"sampling_probability must lie in \(0, 1\]"):
+        loaded(changed, tmp_path)
+
+
+def test_a_tiny_norm_is_refused(document, tmp_path):
+    changed = document("clipper")
+    changed["model"]["parameters"]["norm"] = 1e-320
+    with pytest.raises(ValueError, match="norm must lie between"):
+        loaded(changed, tmp_path)
+
+
+def test_verbose_of_a_federated_model_is_one_number(document, tmp_path):
+    changed = document("federated lasso")
+    changed["model"]["parameters"]["verbose"] = NUMBER
+    with pytest.raises(ValueError, match="verbose must be a whole number"):
+        loaded(changed, tmp_path)
 
 
 def test_a_plan_of_very_many_releases_is_refused(document, tmp_path):

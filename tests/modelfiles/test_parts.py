@@ -33,6 +33,33 @@ def test_columns_of_a_table_are_checked(document, tmp_path):
             loaded(changed, tmp_path)
 
 
+@pytest.mark.parametrize("text", ["\x1b[2K\r(0.1, 1e-6)-DP", "\u202eegaw", "\x9b31m", "x" * 20_000])
+def test_texts_of_a_table_that_steer_a_terminal_are_refused(text, document, tmp_path):
+    def refused(place, key):
+        changed = document("table")
+        told = changed["model"]["parameters"]
+        held = {"target": told, "remark": told["not_covered"]["tuple"][0]["tuple"]}
+        held["column"] = told["columns"]["tuple"][1]["column"]
+        held["category"] = held["column"]["categories"]["tuple"]
+        held[place][key] = text
+        with pytest.raises(ValueError, match="without control characters"):
+            loaded(changed, tmp_path)
+
+    refused("target", "target")
+    refused("remark", 1)
+    refused("column", "name")
+    refused("category", 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["height\n(cm)", "a\tb", "Größe\u00a0", "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"]
+)
+def test_texts_that_tables_have_are_kept(text, document, tmp_path):
+    changed = document("table")
+    changed["model"]["parameters"]["target"] = text
+    assert loaded(changed, tmp_path).target == text
+
+
 def test_parties_must_agree(document, tmp_path):
     for attribute in ("coefs_", "features_", "row_norms_", "uplink_bytes_"):
         changed = document("federated lasso")

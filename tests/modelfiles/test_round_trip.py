@@ -12,7 +12,7 @@ from tacit import LogisticRegression, Ridge
 from tacit.modelfiles import classes
 from tacit.modelfiles.table import TableModel
 
-from .support import LABELS, MAKERS, VALUES, X, made, quiet, rows, text_of
+from .support import LABELS, MAKERS, VALUES, WORDS, X, made, quiet, rows, text_of
 
 pytestmark = quiet
 every = pytest.mark.parametrize("name", MAKERS)
@@ -163,8 +163,33 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     assert path.read_bytes() == before
 
 
-def test_a_link_is_written_through(tmp_path):
-    (tmp_path / "link.json").symlink_to(tmp_path / "m.json")
+def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "link.json").symlink_to(tmp_path / "mine")
     tacit.save(made("ridge"), str(tmp_path / "link.json"))
-    assert (tmp_path / "link.json").is_symlink()
-    assert tacit.load(tmp_path / "m.json").guarantee_ == made("ridge").guarantee_
+    assert not (tmp_path / "link.json").is_symlink()
+    assert tacit.load(tmp_path / "link.json").guarantee_ == made("ridge").guarantee_
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_file_that_is_there_keeps_its_mode(tmp_path):
+    path = tmp_path / "m.json"
+    (tmp_path / "other").touch()
+    usual = (tmp_path / "other").stat().st_mode
+    tacit.save(made("ridge"), path)
+    assert path.stat().st_mode == usual
+    for mode in (0o600, 0o640):
+        path.chmod(mode)
+        tacit.save(made("ridge"), path)
+        assert path.stat().st_mode & 0o777 == mode
+
+
+def test_an_array_of_one_number_is_written_as_the_number(tmp_path):
+    model = Ridge(np.array(2.0)).fit(X, VALUES)
+    assert type(again(model, tmp_path).epsilon) is float
+
+
+def test_texts_of_an_array_are_kept_and_their_room_is_not(tmp_path):
+    model = LogisticRegression(2.0, classes=np.array(["low", "high"], dtype="U9999")).fit(X, WORDS[LABELS])
+    assert again(model, tmp_path).classes.tolist() == ["low", "high"]
+    assert "U9999" not in text_of(model, tmp_path)

@@ -8,7 +8,7 @@ from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from tacit.privacy import Budget, BudgetExceededError, Plan, Release, epsilon_of, events, gdp, mu_of
+from tacit.privacy import Budget, BudgetExceededError, Plan, Release, calibration, epsilon_of, events, gdp, mu_of
 from tacit.privacy.calibration import calibrate
 
 DENSE_ORDERS = 1 + np.geomspace(0.02, 1e7, 20_000)
@@ -378,3 +378,52 @@ def test_equal_requests_return_the_same_object():
     assert request() is first
     assert calibrate.cache_info().hits == hits + 1
     assert request(1.5) is not first
+
+
+@pytest.mark.parametrize("q", [1.0 - 1e-15, 1.0 - 1e-10, 1.0])
+@pytest.mark.parametrize("noise", [0.05, 4.0])
+def test_a_sample_of_nearly_all_rows_is_accounted_as_all_rows(q, noise):
+    nearly = events.repeated(PoissonSampledDpEvent(q, GaussianDpEvent(noise)), 3)
+    assert epsilon_of(nearly, 1e-5) == epsilon_of(events.repeated(GaussianDpEvent(noise), 3), 1e-5)
+
+
+def test_plans_with_samples_of_nearly_all_rows_are_calibrated():
+    plan = Plan(Release("a", "gaussian", 1.0, 3, sampling=1.0 - 1e-15))
+    calibrated = plan.calibrate(Budget(1000.0, 1e-5))
+    assert 990.0 < epsilon_of(calibrated.event, 1e-5) <= 1000.0
+
+
+@pytest.mark.parametrize(
+    ("release", "epsilon", "delta"),
+    [
+        (Release("a", "laplace", 1.0), 1e-300, 1e-12),
+        (Release("a", "laplace", 1.0), 5e-324, 1e-5),
+        slow(Release("a", "laplace", 1.0), 1e-8, 0.9),
+        (Release("a", "laplace", 1.0, 1000), 1e-8, 1e-5),
+        slow(Release("a", "laplace", 1.0, 1000), 1e-3, 0.9),
+        (Release("a", "gaussian", 1.0, 100, 0.01), 1e-300, 1e-12),
+    ],
+    ids=str,
+)
+def test_budgets_at_the_end_of_what_a_grid_resolves_are_met(release, epsilon, delta):
+    calibrated = Plan(release).calibrate(Budget(epsilon, delta))
+    assert epsilon_of(calibrated.event, delta) <= epsilon
+    assert 0.0 < calibrated.multipliers[0] < math.inf
+
+
+@pytest.mark.parametrize(
+    ("plan", "more_noise", "told"),
+    [
+        (Plan(Release("a", "laplace", 1.0)), True, "accountant of these releases resolves; raise epsilon or delta"),
+        (Plan(Release("a", "laplace", 1.0)), False, "accountant of these releases resolves; lower epsilon or delta"),
+        (Plan(Release("a", "gaussian", 1.0, 9, 0.1)), False, "the probability that a row is sampled at all"),
+        (Plan(Release("a", "laplace", 1.0), Release("b", "laplace", multiplier=9.0)), True, "fixed multipliers leave"),
+    ],
+)
+def test_a_search_that_finds_nothing_tells_what_the_plan_has(plan, more_noise, told, monkeypatch):
+    def nothing(*_):
+        raise calibration._OutOfReachError(more_noise)
+
+    monkeypatch.setattr(calibration, "_searched_scale", nothing)
+    with pytest.raises(ValueError, match=told):
+        plan.calibrate(Budget(0.123, 1e-5))

@@ -79,3 +79,37 @@ def test_a_seed_may_be_of_any_length():
 @pytest.mark.parametrize("epsilon", [1e-300, 1e308])
 def test_budgets_at_the_ends_of_float_have_a_mu(epsilon):
     assert 0 < Budget(epsilon, 1e-6).mu < math.inf
+
+
+class Failing:
+    def __float__(self):
+        raise KeyError("boo")
+
+    def __index__(self):
+        raise KeyError("boo")
+
+
+class Silent(Failing):
+    def __repr__(self):
+        raise RuntimeError("no")
+
+
+class Steering(Failing):
+    def __repr__(self):
+        return "\x1b[31m" * 100
+
+
+@pytest.mark.parametrize("kind", [Failing, Silent, Steering])
+@pytest.mark.parametrize(("check", "told"), [(checks.real, "a real number"), (checks.count, "an integer")])
+def test_objects_whose_own_methods_fail_are_refused_in_plain_words(kind, check, told):
+    with pytest.raises(TypeError, match=f"^epsilon must be {told}, got") as refusal:
+        check("epsilon", kind())
+    assert str(refusal.value).isprintable()
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("value", ["", "a\nb", "\x1b[2K", "\u202e", "x" * 501, None, 3])
+def test_a_text_that_is_shown_must_be_printable(value):
+    with pytest.raises(ValueError, match="solver must be a printable text of 1 to 500 characters, got") as refusal:
+        checks.printable("solver", value)
+    assert str(refusal.value).isprintable()

@@ -121,8 +121,8 @@ def test_the_event_cannot_be_changed_from_outside():
         ({"adjacency": "swap"}, ValueError, "adjacency must be one of"),
         ({"n_rows": 0}, ValueError, "n_rows must be at least 1, got 0"),
         ({"n_rows": 2.0}, TypeError, "n_rows must be an integer"),
-        ({"solver": ""}, ValueError, "solver must be a name, got ''"),
-        ({"solver": None}, ValueError, "solver must be a name, got None"),
+        ({"solver": ""}, ValueError, "solver must be a printable text .*, got ''"),
+        ({"solver": None}, ValueError, "solver must be a printable text .*, got None"),
         ({"event": "Gaussian"}, TypeError, "event must be a DpEvent, got str"),
         ({"seeded": 1}, TypeError, "seeded must be True or False, got 1"),
     ],
@@ -160,7 +160,7 @@ def test_a_calibrated_plan_recomputes_to_at_most_its_budget(adjacency):
     st.floats(0.0, 1e9) | st.just(math.inf),
     st.floats(1e-300, 0.999),
     st.sampled_from(["add-remove", "replace-one"]),
-    st.text(min_size=1, max_size=20),
+    st.text(min_size=1, max_size=20).filter(str.isprintable),
     st.integers(1, 10**12),
     st.booleans(),
 )
@@ -358,3 +358,15 @@ def test_refusals():
     assert replaced.adjacency == "replace-one"
     with pytest.raises(UnsupportedEventError):
         compose([guarantee(RandomizedResponseDpEvent(0.1, 2), 1.0), guarantee()])
+
+
+@pytest.mark.parametrize("solver", ["\x1b[2K\r(0.1, 1e-6)-DP", "a\nb", "x" * 501])
+def test_a_solver_that_would_forge_the_sentence_is_refused(solver):
+    with pytest.raises(ValueError, match="solver must be a printable text"):
+        Guarantee(1.0, 1e-6, "add-remove", solver, GaussianDpEvent(9.0), 100)
+
+
+def test_a_composition_of_many_solvers_has_a_short_title():
+    parts = [Guarantee(1.0, 1e-6, "add-remove", f"solver number {i}", GaussianDpEvent(900.0), 100) for i in range(99)]
+    assert compose(parts).solver == "99 fits (several solvers)"
+    assert compose(parts[:2]).solver == "2 fits (solver number 0, solver number 1)"

@@ -96,3 +96,15 @@ def test_a_search_that_meets_a_jump_ends_after_few_evaluations():
     found = calibration._search(jumping, Budget(1.0, DELTA), 1.0, (0.995, 1.0))
     assert 1.234 <= found <= 1.235
     assert len(seen) <= 40
+
+
+def test_a_grid_on_which_the_library_overflows_is_left_for_a_coarser_one():
+    calibrated = Plan(Release("a", "gaussian", 1.0, 100, 0.01)).calibrate(Budget(1e6, 1e-5))
+    cost = epsilon_of(calibrated.event, 1e-5)  # a warning would be an error here
+    assert 0.99e6 < cost <= 1e6
+
+
+@pytest.mark.parametrize("noise", [3.0, 0.3, 0.02])
+def test_a_sample_costs_no_more_than_all_rows(noise):
+    sampled = events.repeated(PoissonSampledDpEvent(0.9, GaussianDpEvent(noise)), 3)
+    assert epsilon_of(sampled, DELTA) <= epsilon_of(events.repeated(GaussianDpEvent(noise), 3), DELTA)

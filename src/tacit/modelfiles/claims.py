@@ -12,7 +12,7 @@ from typing import Any
 
 from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
-from tacit.privacy import Guarantee, accounting, events
+from tacit.privacy import Guarantee, accounting, checks, events
 from tacit.privacy.estimate import estimated_epsilon
 from tacit.privacy.plan import CalibratedPlan
 
@@ -36,8 +36,16 @@ Parts = list[tuple[DpEvent, int]]
 
 
 def check(guarantee: Guarantee) -> None:
-    """Refuse a guarantee whose event costs more than it states; one that states infinity always holds."""
+    """Refuse a guarantee whose event costs more than it states; one that states infinity always holds.
+
+    An event without a release is refused too: every fit has one, and without noise it still says so.
+    """
     leaves = events.leaves(guarantee.event)
+    if not leaves:
+        raise ValueError("the guarantee's event holds no release, and the model was released")
+    for leaf in leaves:
+        if isinstance(leaf, PoissonSampledDpEvent):
+            checks.probability("sampling_probability", leaf.sampling_probability)  # of 0 nothing would be released
     if len(leaves) > _MOST_DIFFERENT or sum(leaves.values()) > _MOST_RELEASES:
         raise ValueError(f"the guarantee's event has more than {_MOST_RELEASES:,} releases, or too many different ones")
     if guarantee.adjacency == "replace-one" and any(isinstance(leaf, PoissonSampledDpEvent) for leaf in leaves):
@@ -47,6 +55,18 @@ def check(guarantee: Guarantee) -> None:
             f"the guarantee states epsilon = {guarantee.epsilon!r} at delta = {guarantee.delta!r}, and its event costs"
             " more"
         )
+
+
+def check_parameters(model: Any, guarantee: Guarantee) -> None:
+    """Refuse a model whose parameters ask for another budget than the guarantee states; a fit makes them equal."""
+    default = float(guarantee.n_rows) ** -1.5  # rounded as the machine of the fit rounded it
+    delta = checks.open_unit("delta", default if model.delta is None else model.delta)
+    if checks.positive("epsilon", model.epsilon, finite=False) != guarantee.epsilon:
+        raise ValueError("the parameter epsilon and the guarantee state different budgets")
+    if not math.isclose(delta, guarantee.delta, rel_tol=1e-12):
+        raise ValueError("the parameter delta and the guarantee state different budgets")
+    if checks.adjacency(model.adjacency) != guarantee.adjacency:
+        raise ValueError("the parameter adjacency and the guarantee are about different neighbours")
 
 
 def check_plan(plan: CalibratedPlan, guarantee: Guarantee) -> None:

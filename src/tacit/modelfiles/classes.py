@@ -18,6 +18,7 @@ from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.models import study_of
 from tacit.modelfiles.table import Column, TableModel, feature_names
+from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing import PrivateScaler, RowClipper
 from tacit.preprocessing.validation import declared_size
 from tacit.privacy import Budget, checks
@@ -75,8 +76,8 @@ def _width(model: Any) -> int:
     names = getattr(model, OPTIONAL, None)
     if names is not None:
         texts = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,)
-        if not texts or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features")
+        if not texts or not all(isinstance(name, str) and harmless(name) for name in names):
+            raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features, {HARMLESS}")
     return d
 
 
@@ -91,8 +92,14 @@ def _labels(model: Any) -> int:
     classes = model.classes_
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
         raise ValueError("classes_ must be an array of at least two classes")
-    if len(np.unique(classes)) < len(classes) or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+    labels = classes.tolist()
+    finite = all(math.isfinite(label) for label in labels if isinstance(label, float))
+    if not finite or len(np.unique(classes)) < len(classes):
         raise ValueError("classes_ must be distinct, and finite if they are numbers")
+    if len({type(label) for label in labels}) > 1:
+        raise ValueError("classes_ must be of one type")
+    if not all(harmless(label) for label in labels if isinstance(label, str)):
+        raise ValueError(f"classes_ must be texts {HARMLESS}")
     return len(classes)
 
 
@@ -152,7 +159,7 @@ def _scaler(model: Any) -> None:
 
 
 def _clipper(model: Any) -> None:
-    checks.positive("norm", model.norm)
+    declared_size("norm", model.norm)
     _width(model)
 
 
@@ -180,6 +187,8 @@ def _federated(model: Any) -> None:
     if not np.array_equal(coef, np.concatenate(list(model.coefs_.values()))):
         raise ValueError("coef_ must be the coefficients of the parties in coefs_")
     _count(model.n_rounds_, "n_rounds_")
+    if not isinstance(model.verbose, bool):
+        _count(model.verbose, "verbose")
     study_of(model)
 
 
@@ -204,15 +213,19 @@ def _table_model(model: TableModel) -> None:
         raise ValueError("columns must have different names")
     if not hasattr(model.model, "predict") or model.model.n_features_in_ != len(feature_names(columns)):
         raise ValueError("columns must give as many features as the model has")
-    if not isinstance(model.target, str):
-        raise ValueError("target must be the name of a column")
+    if not isinstance(model.target, str) or not harmless(model.target):
+        raise ValueError(f"target must be the name of a column, {HARMLESS}")
     remarks = model.not_covered
     if not isinstance(remarks, tuple) or not all(_is_remark(remark) for remark in remarks):
-        raise ValueError("not_covered must be a tuple of pairs of texts")
+        raise ValueError(f"not_covered must be a tuple of pairs of texts, {HARMLESS}")
 
 
 def _is_remark(remark: Any) -> bool:
-    return isinstance(remark, tuple) and len(remark) == 2 and all(isinstance(text, str) for text in remark)
+    return (
+        isinstance(remark, tuple)
+        and len(remark) == 2
+        and all(isinstance(text, str) and harmless(text) for text in remark)
+    )
 
 
 _LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")

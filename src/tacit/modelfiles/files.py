@@ -27,6 +27,9 @@ FORMAT, VERSION = "tacit model", 1
 MOST_BYTES = 2**30
 """A file that is longer is refused before it is read, unless `load` is told otherwise."""
 
+MOST_VALUES = 1_000_000
+"""Outside of arrays of numbers: a text of one byte can become an object of a hundred."""
+
 _LONGEST_MESSAGE = 300
 
 
@@ -42,7 +45,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         A fitted estimator or transformer of Tacit, or a federated model.
     path : path
-        Of the file. It is written whole or not at all.
+        Of the file. It is written whole or not at all. A file that is there is replaced and keeps its mode; a link is
+        replaced itself, and what it points to stays as it is.
 
     Raises
     ------
@@ -70,7 +74,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     document = {"format": FORMAT, "version": VERSION, "written_by": _versions(), "model": _written(model)}
     text = json.dumps(document, indent=1, allow_nan=False)
     _read(text)  # what would be refused is not written
-    _write_whole(Path(os.path.realpath(path)), text + "\n")
+    _write_whole(Path(path), text + "\n")
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
@@ -100,13 +104,15 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
     OSError
         If it cannot be opened.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_open_at_once) as file:
         facts = os.fstat(file.fileno())
         regular = stat.S_ISREG(facts.st_mode) and facts.st_size <= max_bytes
-        raw = file.read() if regular else b""
+        raw = file.read(facts.st_size + 1) if regular else b""
     try:
         if not regular:
             raise ValueError(f"it is longer than {max_bytes:,} bytes (max_bytes allows more), or a device")
+        if len(raw) > facts.st_size:
+            raise ValueError("it grew while it was read")
         if raw[:1] not in (b"{", b" ", b"\n", b"\r", b"\t"):
             raise ValueError(
                 "it is not JSON; pickles and joblib files are never read here, as they execute what is in them"
@@ -140,6 +146,8 @@ def _written(model: Any) -> Json:
 
 def _read(text: str) -> Any:
     """The model in a document; whatever is wrong with it is a ValueError."""
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise ValueError(f"it holds more than {MOST_VALUES:,} values outside of arrays of numbers")
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
         told = values.fields(document, {"format", "version", "written_by", "model"}, "the document")
@@ -150,6 +158,7 @@ def _read(text: str) -> Any:
         by = told["written_by"]
         if not isinstance(by, dict) or not all(isinstance(text, str) for text in by.values()):
             raise ValueError("written_by must name versions")
+        values.check_texts(told["model"])
         with warnings.catch_warnings():  # of parameters, which were told when the model was fitted
             warnings.simplefilter("ignore")
             return _read_model(told["model"], set(CLASSES))
@@ -187,6 +196,7 @@ def _take_guarantee(model: Any, content: Json, entry: Entry) -> None:
             raise ValueError(f"{entry.kind.__name__} has no guarantee of its own")
         return
     model.guarantee_ = Guarantee.from_dict(content)
+    claims.check_parameters(model, model.guarantee_)
     if "plan_" in entry.attributes:
         if not isinstance(model.plan_, claims.CalibratedPlan):
             raise ValueError("plan_ must be a plan")
@@ -225,12 +235,29 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "..."
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open without waiting for a writer, which a named pipe may never have."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _mode(path: Path) -> int | None:
+    """The permissions of a file that is there; None for a link, or if there is none."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
+
+
 def _write_whole(path: Path, text: str) -> None:
     """The whole file or none: under a name that nobody can foresee, then in its place."""
+    mode = _mode(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
     try:
         with open(descriptor, "w", encoding="utf8") as file:
+            if mode is not None:
+                part.chmod(mode)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.metaestimators import available_if
 
+from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Guarantee
 
 Categories = tuple[str, ...] | tuple[float, ...]
@@ -39,14 +40,16 @@ class Column:
     fill: str | float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ValueError("the name of a column must be a text")
+        if not isinstance(self.name, str) or not harmless(self.name):
+            raise ValueError(f"the name of a column must be a text {HARMLESS}")
         kind: Any = float
         if self.categories is not None:
             values = self.categories
             kind = str if isinstance(values, tuple) and values and isinstance(values[0], str) else float
             if not isinstance(values, tuple) or not values or not all(_is(kind, value) for value in values):
                 raise ValueError(f"the categories of column {self.name!r} must be texts, or finite numbers")
+            if not all(harmless(value) for value in values if isinstance(value, str)):
+                raise ValueError(f"the categories of column {self.name!r} must be texts {HARMLESS}")
             if len(set(values)) < len(values):
                 raise ValueError(f"column {self.name!r} has a category twice")
         if self.fill is not None and not _is(kind, self.fill):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from tacit.modelfiles.table import Column
+from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Budget, Plan, Release
 from tacit.privacy.plan import CalibratedPlan
 
@@ -29,12 +30,12 @@ NUMBER_TYPES = frozenset(
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _LONGEST_SIDE = 2**48
 _MOST_RELEASES = 5_000  # that a plan may tell apart
-_MOST_CHARACTERS = 10_000_000  # that an array of texts of one width may hold
+_MOST_CHARACTERS = 10_000_000  # that the arrays of texts of one width in a document may hold together
 
 
 def written(value: Any, where: str) -> Json:
     """A value as JSON can carry it; `where` is its name, for the error about what cannot be written."""
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     if value is None or isinstance(value, bool | str):
         return value
@@ -76,6 +77,26 @@ def read(value: Json, where: str) -> Any:
     return _READERS[kind](content, where)
 
 
+def check_texts(document: Json) -> None:
+    """Refuse a document whose arrays of texts, all as wide as the longest, would take far more room than it does."""
+    characters, waiting = 0, [document]
+    while waiting:
+        content = waiting.pop()
+        if isinstance(content, dict):
+            texts = content.get("values")
+            if isinstance(texts, list) and content.get("dtype") != "object":
+                characters += len(texts) * _longest(texts)
+            waiting.extend(content.values())
+        elif isinstance(content, list):
+            waiting.extend(content)
+    if characters > _MOST_CHARACTERS:
+        raise ValueError(f"its arrays of texts hold more than {_MOST_CHARACTERS:,} characters")
+
+
+def _longest(texts: list[Json]) -> int:
+    return max((len(text) for text in texts if isinstance(text, str)), default=0)
+
+
 def fields(value: Json, names: set[str], where: str) -> dict[str, Json]:
     """A JSON object with exactly these keys."""
     if not isinstance(value, dict) or set(value) != names:
@@ -102,7 +123,7 @@ def _written_texts(array: NDArray[Any], where: str) -> Json:
         raise TypeError(
             f"{where} cannot be written to a model file: it is an array of objects other than texts, numbers"
         )
-    name = "object" if array.dtype.kind == "O" else array.dtype.newbyteorder("<").str
+    name = "object" if array.dtype.kind == "O" else f"<U{max(1, _longest(values))}"
     return {"dtype": name, "shape": list(array.shape), "values": [written(value, where) for value in values]}
 
 
@@ -145,9 +166,7 @@ def _read_texts(content: Json, where: str) -> NDArray[Any]:
     width = _width(name)
     if width is None or not all(isinstance(value, str) and len(value) <= width for value in values):
         raise ValueError(f"{where} must hold texts, none of them longer than its dtype says")
-    if width * len(values) > _MOST_CHARACTERS:
-        raise ValueError(f"{where} holds more than {_MOST_CHARACTERS:,} characters")
-    return np.array(values, dtype=f"U{width}").reshape(shape)
+    return np.array(values, dtype=f"U{max(1, _longest(values))}").reshape(shape)  # what a file says may be far wider
 
 
 def _width(name: Json) -> int | None:
@@ -158,8 +177,8 @@ def _width(name: Json) -> int | None:
 
 def _shape(sides: Json, where: str) -> tuple[int, ...]:
     whole = isinstance(sides, list) and all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
-    if not whole or len(sides) > 4 or not all(0 <= side <= _LONGEST_SIDE for side in sides):
-        raise ValueError(f"{where} must have a shape of at most four whole numbers")
+    if not whole or not 1 <= len(sides) <= 4 or not all(0 <= side <= _LONGEST_SIDE for side in sides):
+        raise ValueError(f"{where} must have a shape of one to four whole numbers")
     return tuple(sides)
 
 
@@ -207,6 +226,8 @@ def _read_plan(content: Json, where: str) -> CalibratedPlan:
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = {"name", "kind", "share", "count", "sampling", "multiplier"}
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
+    if not all(harmless(release.name) for release in plan.releases):
+        raise ValueError(f"{where} must have releases with names {HARMLESS}")
     return CalibratedPlan(plan, budget, tuple(float(z) for z in multipliers))
 
 

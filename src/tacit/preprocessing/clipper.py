@@ -5,8 +5,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.preprocessing.validation import validated
-from tacit.privacy import checks
+from tacit.preprocessing.validation import declared_size, validated
 from tacit.problems import clip_rows
 
 
@@ -40,7 +39,7 @@ class RowClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "RowClipper":  # noqa: ARG002
         """Check the input; nothing is learned."""
-        checks.positive("norm", self.norm)
+        declared_size("norm", self.norm)
         validated(self, X, accept_sparse="csr", dtype="numeric")
         return self
 

@@ -22,6 +22,7 @@ lose 5% of epsilon on zCDP; the dense grid loses less than 0.1%.
 """
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -50,6 +51,7 @@ _TAIL = 10.0  # deviations to either side that a grid covers
 _LARGEST_LOSS = 500.0
 
 _FOURIER_ERROR_PER_STEP = 4e-16
+_NEARLY_ALL = 1.0 - 1e-9  # samples of so large a part are accounted as all rows; log(1 - q) has few digits there
 
 # zCDP wants orders up to about sqrt(log(1/delta) / rho); the spacing of 1.5% costs less than 1e-4 of epsilon.
 _DENSE_ORDERS = 1.0 + np.geomspace(0.02, 1e7, 1400)
@@ -189,6 +191,11 @@ def _without_sampling(event: DpEvent) -> tuple[float, float]:
     return mu, pure * (1.0 + 1e-12)
 
 
+def _epsilon_without_sampling(event: DpEvent, delta: float) -> float:
+    mu, pure = _without_sampling(event)
+    return pure + gdp.epsilon_from_mu(mu, delta)
+
+
 def epsilon_at_spacing(event: DpEvent, delta: float, coarser: int = 1) -> float:
     """`epsilon_of` with a spacing of the PLD that is this many times as coarse: as sound, and faster."""
     kinds, mu = _kinds(event)
@@ -208,17 +215,33 @@ def _numerical_epsilon(event: DpEvent, delta: float, coarser: int) -> float:
         return pure
     spacing = spacing_of(rest)
     if spacing > _LARGEST_LOSS:
-        mu, pure = _without_sampling(event)
-        return pure + gdp.epsilon_from_mu(mu, delta)
+        return _epsilon_without_sampling(event, delta)
     spacing *= max(1, min(coarser, math.floor(_LARGEST_LOSS / spacing)))
-    return pure + float(_pld(rest, spacing).get_epsilon(delta - _fourier_slack(event)))
+    left = delta - _fourier_slack(event)
+    by_pld = math.inf
+    for doubled in (1.0, 2.0, 4.0, 8.0):
+        if not math.isfinite(by_pld) and doubled * spacing <= _LARGEST_LOSS:  # a division in the library can overflow
+            with np.errstate(all="ignore"):
+                by_pld = float(_pld(rest, doubled * spacing).get_epsilon(left))
+    bounds = (pure + by_pld, _epsilon_without_sampling(event, delta))
+    return min(bound for bound in bounds if not math.isnan(bound))
+
+
+def _walk(event: DpEvent) -> Iterator[tuple[DpEvent, int]]:
+    """The elementary releases; one of a sample of nearly all rows counts as one of all rows, which costs no less."""
+    for leaf, times in events.walk(event):
+        nearly_all = isinstance(leaf, PoissonSampledDpEvent) and _NEARLY_ALL <= leaf.sampling_probability <= 1.0
+        if nearly_all and isinstance(leaf.event, GaussianDpEvent):
+            yield leaf.event, times
+        else:
+            yield leaf, times
 
 
 def _kinds(event: DpEvent) -> tuple[frozenset[type], float]:
     """The kinds of release other than plain Gaussians, and the mu of the Gaussians."""
     kinds: set[type] = set()
     mu = 0.0
-    for leaf, times in events.walk(event):
+    for leaf, times in _walk(event):
         if isinstance(leaf, GaussianDpEvent):
             mu = math.hypot(mu, math.sqrt(times) / leaf.noise_multiplier if leaf.noise_multiplier > 0 else math.inf)
         elif isinstance(leaf, PoissonSampledDpEvent) and isinstance(leaf.event, GaussianDpEvent):
@@ -245,8 +268,11 @@ def uses_pld(event: DpEvent, delta: float) -> bool:
 def merged(event: DpEvent) -> list[tuple[DpEvent, int]]:
     """The leaves, with all Gaussians merged into one: exact, and kinder to a discretised accountant."""
     _, mu = _kinds(event)
-    others = [(leaf, n) for leaf, n in events.leaves(event).items() if not isinstance(leaf, GaussianDpEvent)]
-    return others + ([(GaussianDpEvent(1.0 / mu), 1)] if mu > 0 else [])
+    others: dict[DpEvent, int] = {}
+    for leaf, times in _walk(event):
+        if not isinstance(leaf, GaussianDpEvent):
+            others[leaf] = others.get(leaf, 0) + times
+    return list(others.items()) + ([(GaussianDpEvent(1.0 / mu), 1)] if mu > 0 else [])
 
 
 def _pld(event: DpEvent, spacing: float) -> PLDAccountant:

@@ -35,6 +35,14 @@ _JUMP = 1e-4  # part of the noise to which such a jump is found
 _FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
 
 
+class _OutOfReachError(Exception):
+    """A search has gone as far as it goes: even with that much more noise, or that much less, epsilon is off."""
+
+    def __init__(self, more_noise: bool) -> None:
+        super().__init__(more_noise)
+        self.more_noise = more_noise
+
+
 class BudgetExceededError(ValueError):
     """The releases with fixed multipliers cost more than the budget allows."""
 
@@ -57,7 +65,10 @@ def calibrate(plan: Plan, budget: Budget) -> CalibratedPlan:
         return calibrated
     kinds = {r.kind for r in plan.releases}
     if "laplace" in kinds or any(r.sampling < 1 for r in plan.releases):
-        scale = _searched_scale(plan, budget, proportions)
+        try:
+            scale = _searched_scale(plan, budget, proportions)
+        except _OutOfReachError as end:
+            raise _refusal(plan, budget, end.more_noise) from None
     else:
         scale = _closed_form_scale(plan, budget)
     return _at_scale(plan, budget, proportions, scale)
@@ -143,7 +154,9 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
     c = max(0.0, epsilon_at(guess, coarse) - at_guess) / coarse**2
     bearable = min(_SPACING_COST, (1.0 - taken) / 4) * budget.epsilon
     coarser = next((k for k in _COARSER if k <= coarse and c * k**2 <= bearable), 1)
-    start = guess * ((at_guess + c * coarser**2) / (sum(landing) / 2 * budget.epsilon)) ** exponent
+    # A budget at the end of what the grid resolves must not throw the start far off.
+    ratio = max(1e-300, (at_guess + c * coarser**2) / (sum(landing) / 2 * budget.epsilon))
+    start = guess * math.exp(max(-1.0, min(1.0, exponent * math.log(ratio))))
     return _search(partial(epsilon_at, coarser=coarser), budget, start, landing, exponent)
 
 
@@ -188,7 +201,7 @@ def _search(
     the zone lies between two of them.
     """
     epsilon = budget.epsilon
-    aim = math.log(epsilon * sum(zone) / 2)
+    aim = math.log(sum(zone) / 2)
     at = start = math.log(scale)
     stride = 1.05 * exponent
     ends: dict[bool, tuple[float, float]] = {}  # too much epsilon (True) and too little: position, gap
@@ -197,13 +210,11 @@ def _search(
         value = epsilon_at(math.exp(at))
         if zone[0] * epsilon <= value <= zone[1] * epsilon:
             return math.exp(at)
-        gap = math.log(min(max(value, 1e-3 * epsilon), 1e3 * epsilon)) - aim
+        gap = math.log(min(max(value / epsilon, 1e-3), 1e3)) - aim
         ends[gap > 0] = (at, gap)
         if len(ends) < 2:
-            if at > start + _FARTHEST:
-                raise BudgetExceededError(_too_much(budget))
-            if at < start - _FARTHEST:
-                raise ValueError(_needs_no_noise(budget))
+            if abs(at - start) > _FARTHEST:
+                raise _OutOfReachError(more_noise=at > start)
             at += max(-1.0, min(1.0, gap * stride))
             stride *= 2.0
             continue
@@ -221,6 +232,18 @@ def _search(
 def _log_left_out(release: Release) -> float:
     """Log of the probability that a row takes no part."""
     return math.log1p(-release.sampling) if release.sampling < 1.0 else -math.inf
+
+
+def _refusal(plan: Plan, budget: Budget, more_noise: bool) -> ValueError:
+    """What to tell of a search that found nothing."""
+    if more_noise and any(r.multiplier is not None for r in plan.releases):
+        return BudgetExceededError(_too_much(budget))
+    if not more_noise and any(r.sampling < 1 for r in plan.releases):
+        return ValueError(_needs_no_noise(budget))
+    return ValueError(
+        f"epsilon={budget.epsilon!r} at delta={budget.delta!r} is beyond what the accountant of these releases resolves"
+        f"; {'raise' if more_noise else 'lower'} epsilon or delta"
+    )
 
 
 def _needs_no_noise(budget: Budget) -> str:

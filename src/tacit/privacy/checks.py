@@ -16,6 +16,8 @@ ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 
 _LONGEST = 60  # characters of a value in a message
 
+LONGEST_TEXT = 500
+"""Characters of a text that is shown as a part of a sentence."""
 
 MOST = 2**63 - 1
 """The largest count: what a 64-bit integer holds."""
@@ -33,7 +35,7 @@ def real(name: str, value: object) -> float:
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
         raise ValueError(_beyond(name, value)) from None
-    except (TypeError, ValueError, ArithmeticError):  # a Decimal that signals, say
+    except Exception:  # a Decimal that signals, or whatever an object's own method raises
         raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got NaN")
@@ -43,12 +45,13 @@ def real(name: str, value: object) -> float:
 
 
 def shown(value: object) -> str:
-    """A parameter as a message shows it, which may be too long to print."""
+    """A parameter as a message shows it: short, on one line and without control characters."""
     try:
         text = repr(value)
-    except ValueError:  # Python prints no integer of more than 4,300 digits
-        return "an integer of more than 4,000 digits"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    except Exception:  # Python prints no integer of more than 4,300 digits, and an object's own method may fail
+        return "an integer of more than 4,000 digits" if isinstance(value, int) else "what cannot be printed"
+    line = "".join(character if character.isprintable() else "?" for character in text[: _LONGEST + 1])
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def _is_number(value: object) -> bool:
@@ -108,7 +111,10 @@ def count(name: str, value: object, *, least: int = 1, most: int | None = MOST) 
     whole = value.dtype.kind in "iu" and value.ndim == 0 if isinstance(value, np.ndarray | np.generic) else True
     if isinstance(value, bool) or not whole or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
-    number = int(value.__index__())
+    try:
+        number = int(value.__index__())
+    except Exception:  # whatever an object's own method raises
+        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}") from None
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(number)}")
     if most is not None and number > most:
@@ -120,6 +126,13 @@ def one_of(name: str, value: object, accepted: Sequence[str]) -> str:
     """One of a few words."""
     if not isinstance(value, str) or value not in accepted:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown(value)}")
+    return value
+
+
+def printable(name: str, value: object) -> str:
+    """A text that a terminal shows as it is, on one line: not empty, and not long."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST_TEXT:
+        raise ValueError(f"{name} must be a printable text of 1 to {LONGEST_TEXT} characters, got {shown(value)}")
     return value
 
 

@@ -25,7 +25,7 @@ class Guarantee:
     adjacency : {"add-remove", "replace-one"}
         The neighbours it holds for.
     solver : str
-        What made the releases.
+        What made the releases: a printable text of at most 500 characters.
     event : DpEvent
         All releases as one `dp_accounting` event, in multipliers of each release's sensitivity under `adjacency`.
         Read it with an accountant's default neighbour relation.
@@ -55,8 +55,7 @@ class Guarantee:
         object.__setattr__(self, "delta", checks.open_unit("delta", self.delta))
         object.__setattr__(self, "adjacency", checks.adjacency(self.adjacency))
         object.__setattr__(self, "n_rows", checks.count("n_rows", self.n_rows))
-        if not isinstance(self.solver, str) or not self.solver:
-            raise ValueError(f"solver must be a name, got {self.solver!r}")
+        checks.printable("solver", self.solver)  # it is shown, and may come from a file
         if not isinstance(self.event, DpEvent):
             raise TypeError(f"event must be a DpEvent, got {type(self.event).__name__}")
         object.__setattr__(self, "event", events.frozen(self.event))
@@ -178,12 +177,13 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
     epsilon = accounting.epsilon_of(event, joint_delta)
     if total <= joint_delta:
         epsilon = min(epsilon, math.fsum(part.epsilon for part in parts))
-    names = list(dict.fromkeys(part.solver for part in parts))
+    names = ", ".join(dict.fromkeys(part.solver for part in parts))
+    title = parts[0].solver if len(parts) == 1 else f"{len(parts)} fits ({names})"
     return Guarantee(
         epsilon=epsilon,
         delta=joint_delta,
         adjacency=parts[0].adjacency,
-        solver=names[0] if len(parts) == 1 else f"{len(parts)} fits ({', '.join(names)})",
+        solver=title if len(title) <= checks.LONGEST_TEXT else f"{len(parts)} fits (several solvers)",
         event=event,
         n_rows=max(part.n_rows for part in parts),
         seeded=any(part.seeded for part in parts),
