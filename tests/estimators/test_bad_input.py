@@ -285,7 +285,7 @@ SETTINGS = (
 
 @every
 @pytest.mark.parametrize("name", ACCEPTED)
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("store", [np.asarray, pytest.param(sparse.csr_array, marks=pytest.mark.slow)])
 def test_strange_data_gives_a_finite_model(kind, name, store):
     X, y = kind.problem(40)
     X = ACCEPTED[name](X)

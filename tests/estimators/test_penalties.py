@@ -114,7 +114,7 @@ BOUNDS = {
     ids=str,
 )
 @pytest.mark.parametrize("name", BOUNDS)
-@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("store", [np.asarray, pytest.param(sparse.csr_array, marks=pytest.mark.slow)])
 def test_coefficients_lie_within_their_bounds(kind, solver, name, store):
     X, y = kind.problem(300)
     low, high = (none if side is None else side for side, none in zip(BOUNDS[name], (-math.inf, math.inf), strict=True))

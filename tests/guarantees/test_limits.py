@@ -95,7 +95,7 @@ barely_noisy = pytest.mark.parametrize("epsilon", [pytest.param(1e8, marks=pytes
 
 
 @barely_noisy
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("fit_intercept", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "case",
     _params(c for c in CASES + TEXT if c.optimises and not c.whole and (c.adjacency == "add-remove" or c.declared)),
