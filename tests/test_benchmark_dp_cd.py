@@ -54,6 +54,7 @@ def run(bench, folder, *options):
     return list(bench.records.Store(folder / "dp_cd.jsonl"))
 
 
+@pytest.mark.slow
 def test_a_run_measures_every_method_and_writes_the_page(tiny, tmp_path):
     records = run(tiny, tmp_path)
     for table in ("tuning", "table"):

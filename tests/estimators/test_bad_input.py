@@ -180,6 +180,7 @@ def refuses(kind, options, releases, X, y):
     ),
 )
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.whole
 def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
     X, y = kind.problem(60)
     refuses(kind, options, releases, store(X), y)

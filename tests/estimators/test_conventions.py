@@ -55,6 +55,7 @@ OWN = {
 pytestmark = quiet
 
 
+@pytest.mark.whole
 @every
 def test_scikit_learns_own_checks(kind):
     expected = expected_failed_checks(kind.make())

@@ -8,14 +8,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from tacit.estimators.driver import planned, private_fit
+from tacit.estimators.driver import _Bounding, private_fit
 from tacit.federated.protocols import bounds, marginals_party, part_of, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
@@ -222,7 +221,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
         return rows
 
     with patches(forms):
-        plan = planned(request).plan
+        plan = _Bounding.of(request).plan(request)
     most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
     formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
     return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
@@ -293,7 +292,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
     task = PcaTask(n, 2, 1 + declared, sparse, not declared, budget, 20.0 if declared else None)
     bounding, algorithm = Bounds(task), PCA_SOLVERS[solver]
     share = 1.0 - sum(release.share or 0.0 for release in bounding.releases())
-    calibrated = Plan(*bounding.releases(), *algorithm.plan(task, share).releases).calibrate(task.budget)
+    plan = Plan(*bounding.releases(), *algorithm.plan(task, share).releases)
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
 
@@ -302,7 +301,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         X: Any = np.array([x for (x,) in records])
         X = csr_array(X) if sparse else X
         table = replace(Table.of(X), n=n)
-        with calibrated.meter(NoiseSource(3)) as meter:
+        with plan.calibrate(task.budget).meter(NoiseSource(3)) as meter:
             rows, lost = bounding.run(table, meter)
             return rows.mean, rows.radius, lost, algorithm.run(task, rows, meter)
 
@@ -320,7 +319,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         ]
 
     kind = ("sparse" if sparse else "dense") + " declared" * declared
-    return Entry(f"PCA {solver}, {kind}", adjacency, calibrated.plan, records, run, hostile)
+    return Entry(f"PCA {solver}, {kind}", adjacency, plan, records, run, hostile)
 
 
 PCAS = [
@@ -430,14 +429,9 @@ def without_the_row(missing: Missing, study: Study) -> Iterator[None]:
         yield
 
 
-@lru_cache
-def _agreed(study: Study) -> Any:
-    protocol = protocol_for(study)
-    return protocol, protocol.plan().calibrate(study.budget)
-
-
 def _of_study(name: str, study: Study) -> Entry:
-    protocol, plan = _agreed(study)
+    protocol = protocol_for(study)
+    plan = protocol.plan()
     rng = np.random.default_rng(5)
     y = rng.choice([-1.0, 1.0], study.n_rows - 1)
     X = rng.uniform(0, 2, (study.n_rows - 1, 6)) * y[:, None]
@@ -450,7 +444,8 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        meters = {n: part_of(plan, n).meter(NoiseSource(10 + k)) for k, n in enumerate(holdings)}
+        calibrated = plan.calibrate(study.budget)
+        meters = {n: part_of(calibrated, n).meter(NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()
         try:
@@ -476,7 +471,7 @@ def _of_study(name: str, study: Study) -> Entry:
         labels = (-1.0, 1.0) if study.loss == "logistic" else (-9.0, 9.0, 0.1, 0.9, -0.9, 1.6)
         return [(x, labels[k % 2]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
 
-    return Entry(name, study.adjacency, plan.plan, records, run, hostile)
+    return Entry(name, study.adjacency, plan, records, run, hostile)
 
 
 def _studies(adjacency: str) -> list[Entry]:

@@ -215,6 +215,7 @@ TURNS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "name"), TURNS, ids=str)
 def test_an_audit_finds_nothing(case, name):
     assert audit_of_fits(case, name, 600) <= 1.0
@@ -267,6 +268,7 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
     assert wrong_noise(steps) == {release.name for release in run.calibrated.plan.releases}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [Case(SOLVERS["gradient"], "squared", "add-remove")], ids=str)
 def test_half_the_noise_is_caught_by_its_outputs_alone(case):
     run = Alone(case)
@@ -336,6 +338,7 @@ def test_one_release_without_noise_is_caught(case, monkeypatch):
     assert len(wrong_noise(steps)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [pytest.param(c, marks=[pytest.mark.slow] * ((c.solver.name, c.loss, c.adjacency) != DEFAULT)) for c in BASIC],

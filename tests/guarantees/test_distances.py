@@ -27,7 +27,7 @@ from .everything import EVERYTHING, FITS, Entry, of_case
 from .mutants import PAGE, written
 from .transcripts import LeakError, Missing, transcript
 
-pytestmark = quiet
+pytestmark = [quiet, pytest.mark.whole]
 
 MUTANT = 1.0 / math.sqrt(2.0)
 

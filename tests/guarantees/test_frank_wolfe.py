@@ -221,6 +221,7 @@ def mu_of(outputs, confidence=0.999):
     return audit.mu_lower_bound(outputs, confidence=confidence, score=lambda ratios: ratios[:, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @audited_lengths
 def test_the_best_test_between_two_worlds_finds_no_more_than_is_claimed(count, adjacency):

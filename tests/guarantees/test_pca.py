@@ -177,6 +177,7 @@ def released(solver, epsilon, X, **options):
     return np.array([found[2, 2], found[0, 0], model.components_[0, 2] ** 2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_audits_of_fits_do_not_contradict_the_guarantee(solver):
     X, other = neighbours()

@@ -264,6 +264,7 @@ parts = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(st.lists(st.tuples(parts, st.sampled_from([1e-6, 1e-5])), min_size=1, max_size=4))
 def test_composition_is_at_most_the_sum_and_at_least_each_part(drawn):

@@ -6,7 +6,7 @@ pass through here, never data: a message may be logged, and data may not.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -111,15 +111,20 @@ def count(name: str, value: object, *, least: int = 1, most: int | None = MOST) 
     whole = value.dtype.kind in "iu" and value.ndim == 0 if isinstance(value, np.ndarray | np.generic) else True
     if isinstance(value, bool) or not whole or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
-    try:
-        number = int(value.__index__())
-    except Exception:  # whatever an object's own method raises
-        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}") from None
+    number = int(value) if isinstance(value, int | np.integer) else _index(name, value)
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(number)}")
     if most is not None and number > most:
         raise ValueError(f"{name} must be at most {most:,}, got {shown(number)}")
     return number
+
+
+def _index(name: str, value: Any) -> int:
+    """What an object gives as its integer."""
+    try:
+        return int(value.__index__())
+    except Exception:  # whatever its own method raises
+        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}") from None
 
 
 def one_of(name: str, value: object, accepted: Sequence[str]) -> str:

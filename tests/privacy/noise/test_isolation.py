@@ -144,6 +144,7 @@ def test_spawned_processes_differ():
     assert all_differ(drawn)
 
 
+@pytest.mark.slow
 def test_joblib_processes_differ():
     try:
         assert all_differ(joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(fresh_words)(i) for i in range(6)))
