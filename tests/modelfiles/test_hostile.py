@@ -280,8 +280,8 @@ def test_a_width_that_no_text_has_takes_no_room(document, tmp_path):
 
 
 def test_texts_of_all_arrays_together_are_bounded(document, tmp_path, monkeypatch):
-    monkeypatch.setattr(np, "array", None)  # none is made
     changed = document()
+    monkeypatch.setattr(np, "array", None)  # none is made
     changed["model"]["parameters"]["classes"] = [
         {"array": {"dtype": "<U9999999", "shape": [999], "values": ["x" * 2_000, *[""] * 998]}}
     ] * 6

@@ -42,7 +42,7 @@ from tacit.privacy import checks, events, gdp
 DISCRETIZATION = 1e-4
 """The finest spacing of privacy losses in a PLD; a coarser multiple of it is sound, only less tight."""
 
-_POINTS_OF_ONE = 1 << 16  # in the grid of a single release, whose points cost microseconds each
+_POINTS_OF_ONE = 1 << 18  # in the grid of a single release, whose points cost microseconds each
 _POINTS_OF_ALL = 1 << 18  # in the grid of their composition
 _TAIL = 10.0  # deviations to either side that a grid covers
 # The PLD library takes exp of a Laplace release's epsilon and of the spacing, which overflows at 709. Above this,
