@@ -232,8 +232,11 @@ class Balls(Domain):
     def oracle(self, gradient: Floats, blocks: Integers) -> Floats:
         ends = np.cumsum([len(self.groups[block]) for block in blocks])
         parts = np.split(gradient, ends[:-1]) if len(blocks) else []
-        best = [self.balls[block].linear_oracle(part).dense() for block, part in zip(blocks, parts, strict=True)]
-        return np.concatenate([np.empty(0), *best])
+        vertices = [np.zeros(len(part)) for part in parts]
+        for block, part, vertex in zip(blocks, parts, vertices, strict=True):
+            index, sign = self.balls[block].linear_oracle(part)
+            vertex[index] = sign * self.balls[block].radius
+        return np.concatenate([np.empty(0), *vertices])
 
 
 def universal_step(least_marginal: float, t: int) -> float:

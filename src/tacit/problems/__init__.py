@@ -7,8 +7,8 @@ kind have one shape, so that a solver can say what it needs of them:
 - a **loss** (`Loss`) has `value`, `derivative`, and the bounds `curvature` and `lipschitz` on its second and
   first derivative; `conjugate` and `probability` where they are natural;
 - a **penalty** (`Penalty`) has `value`, `prox` and `strong_convexity`, and two of them add up with `+`;
-- a **constraint** has `project`, `linear_oracle` and `contains`;
-- **bounded data** (`BoundedData`) is clipped when it is made, each row by itself.
+- a **constraint** has `project` and `linear_oracle`;
+- **rows** are clipped by `clip_rows`, each by itself.
 
 `scalar` holds the same formulas one number at a time, for compiled loops over rows.
 
@@ -16,8 +16,8 @@ Nothing here is random, reads a budget or knows of a solver. Of the library this
 `tacit.privacy`, and so far it needs nothing.
 """
 
-from tacit.problems.constraints import L1Ball, Vertex
-from tacit.problems.data import BoundedData, DataBounds, clip_entries, clip_labels, clip_rows, row_norm
+from tacit.problems.constraints import L1Ball
+from tacit.problems.data import clip_rows, row_norm
 from tacit.problems.losses import HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredHingeLoss, SquaredLoss
 from tacit.problems.multinomial import MultinomialLoss
 from tacit.problems.penalties import L1, L2, Box, ElasticNet, NonNegative, NoPenalty, Penalty, Sum
@@ -25,9 +25,7 @@ from tacit.problems.penalties import L1, L2, Box, ElasticNet, NonNegative, NoPen
 __all__ = [
     "L1",
     "L2",
-    "BoundedData",
     "Box",
-    "DataBounds",
     "ElasticNet",
     "HingeLoss",
     "HuberLoss",
@@ -41,9 +39,6 @@ __all__ = [
     "SquaredHingeLoss",
     "SquaredLoss",
     "Sum",
-    "Vertex",
-    "clip_entries",
-    "clip_labels",
     "clip_rows",
     "row_norm",
 ]

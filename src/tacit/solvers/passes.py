@@ -80,15 +80,6 @@ class Passes:
             kernels.dense_gradient(self._Z, self._norms, self._bias, self._targets, w, code, shape, clip, out)
         return out
 
-    def margins(self, w: Floats) -> Floats:
-        """The margin of each row."""
-        out = np.empty(len(self._norms))
-        if isinstance(self._Z, csr_array):
-            kernels.sparse_margins(self._Z.data, self._indices, self._indptr, self._bias, w, out)
-        else:
-            kernels.dense_margins(self._Z, self._bias, w, out)
-        return out
-
     def second_moments(self, radius: float) -> Floats:
         """The sum of z z^T over rows clipped to `radius`, intercept last."""
         d = self._task.d
