@@ -62,8 +62,9 @@ def with_bytes_changed(text, rng):
 
 
 def outcomes(name, folder, seed, count):
-    """How many changed files were loaded, and how many refused."""
+    """How many changed files were loaded, and how many refused; the file as it was made is loaded."""
     text = text_of(made(name), folder)
+    loaded(text, folder)
     rng = np.random.default_rng(seed)
     told = {"loaded": 0, "refused": 0}
     for number in range(count):
@@ -86,7 +87,7 @@ def outcomes(name, folder, seed, count):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_changed_file_is_loaded_or_refused(name, tmp_path):
     told = outcomes(name, tmp_path, 1, 60)
-    assert min(told.values()) > 0
+    assert told["refused"] > 0  # which changes are let through depends on the numbers of the fit, which has fresh noise
 
 
 @pytest.mark.slow
