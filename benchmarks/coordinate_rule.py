@@ -25,8 +25,8 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import sets
 from tacit.privacy import Budget, NoiseSource
-from tacit.problems import LogisticLoss, SquaredLoss
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, choose
+from tacit.problems import LogisticLoss, Penalty, SquaredLoss
+from tacit.solvers import SOLVERS, Options, Rows, Task, choose
 
 Floats = NDArray[np.float64]
 
@@ -118,9 +118,9 @@ class Problem:
     def run(self, solver: str, epsilon: float, seed: int, **options: object) -> float:
         """The excess of one run."""
         task, chosen = self.task(epsilon, Options(**options)), SOLVERS[solver]
-        strengths = Strengths(np.full(task.d, self.l2), np.full(task.d, self.l1))
+        penalty = Penalty(l2=np.full(task.d, self.l2), l1=np.full(task.d, self.l1))
         with chosen.plan(task, 1.0).calibrate(task.budget).meter(NoiseSource(seed)) as meter:
-            return self.excess(chosen.run(task, Rows(self.Z, self.targets), strengths, meter).weights[0])
+            return self.excess(chosen.run(task, Rows(self.Z, self.targets), penalty, meter).weights[0])
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ import dp_sgd
 from dp_cd_problems import Problem
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, CalibratedPlan, NoiseSource, Plan, Release
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
 
@@ -106,11 +107,11 @@ class Coordinate:
         """The weights in the problem's units, and the seconds that the solver took."""
         Z, scales = _columns(problem, self.private)
         label = problem.label_bound / LIMIT if self.scaled and problem.loss == "squared" else 1.0
-        strengths = Strengths(problem.l2 * scales**2, problem.l1 * scales / label)
+        penalty = Penalty(l2=problem.l2 * scales**2, l1=problem.l1 * scales / label)
         rows = Rows(Z, problem.y / label)
         start = time.perf_counter()
         with calibrated.meter(NoiseSource(seed)) as meter:
-            weights = SOLVERS[self.solver].run(task, rows, strengths, meter).weights
+            weights = SOLVERS[self.solver].run(task, rows, penalty, meter).weights
         return weights[0, :-1] * scales * label, time.perf_counter() - start
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:

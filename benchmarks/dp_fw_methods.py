@@ -25,7 +25,8 @@ from dp_fw_problems import Split
 from tacit.kernels import gradient as codes
 from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, text
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, text
 from tacit.solvers.ball import Gradient, Path, Scoring
 from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
@@ -67,7 +68,7 @@ class FrankWolfe:
         ready = time.process_time()
         with calibrated.meter(NoiseSource(seed)) as meter:
             zeros = np.zeros(task.d)
-            weights = solver.run(task, Rows(X, y, self.bound), Strengths(zeros, zeros), meter).weights
+            weights = solver.run(task, Rows(X, y, self.bound), Penalty(l2=zeros, l1=zeros), meter).weights
         return weights[0, :-1], ready - start, time.process_time() - ready
 
     def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Meter]:

@@ -16,7 +16,8 @@ import tacit
 from dp_scd_problems import Split
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, NoiseSource, Plan
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
 EPOCHS = 10
@@ -93,9 +94,9 @@ class Dual:
                 for r in calibrated.plan.releases
             )
             calibrated = Plan(*parts).calibrate(budget)
-        strengths = Strengths(np.full(task.d, split.l2), np.zeros(task.d))
+        penalty = Penalty(l2=np.full(task.d, split.l2), l1=np.zeros(task.d))
         with calibrated.meter(NoiseSource(seed)) as meter:
-            return solver.run(task, Rows(split.X, split.y), strengths, meter).weights[0, :-1]
+            return solver.run(task, Rows(split.X, split.y), penalty, meter).weights[0, :-1]
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """One run for each point."""

@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from noise import seconds
 from tacit.privacy import Budget, NoiseSource
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 from tacit.solvers.task import LossName
 
 SIZE = (50_000, 100)
@@ -51,7 +52,7 @@ def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
         for task, calibrated in runs:
             start = time.perf_counter()
             with calibrated.meter(NoiseSource(0)) as meter:
-                solver.run(task, rows, Strengths(np.full(d, 1.0 / n), np.zeros(d)), meter)
+                solver.run(task, rows, Penalty(l2=np.full(d, 1.0 / n), l1=np.zeros(d)), meter)
             took.append(time.perf_counter() - start)
         return (took[1] - took[0]) / (_LONG - _SHORT)
 

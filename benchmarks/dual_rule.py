@@ -23,7 +23,8 @@ from scipy.optimize import minimize
 import sets
 from tacit.privacy import Budget, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 from tacit.solvers.dual import Settings
 from tacit.solvers.task import LossName
 
@@ -110,11 +111,11 @@ class Problem:
             task = self.task(epsilon, Options(**given))  # type: ignore[arg-type]
             options["clip"] = self.clip(task, options["clip"])
         task, solver = self.task(epsilon, Options(**options)), SOLVERS["dual"]  # type: ignore[arg-type]
-        strengths = Strengths(np.full(task.d, 1.0 / task.n), np.zeros(task.d))
+        penalty = Penalty(l2=np.full(task.d, 1.0 / task.n), l1=np.zeros(task.d))
         plan, found = _calibrated(solver.plan(task, 1.0), task.budget), []
         for seed in seeds:
             with plan.meter(NoiseSource(seed)) as meter:
-                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), strengths, meter).weights[0]))
+                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), penalty, meter).weights[0]))
         return float(np.mean(found)), float(np.std(found))
 
 

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from tacit.estimators.driver import Request, private_fit
 from tacit.privacy import Budget, events
+from tacit.problems import Penalty
 from tacit.solvers import SOLVERS, Options, Task, gradient, objective
 
 N, D, CLASSES = 24, 3, 3
@@ -57,7 +58,8 @@ class Case:
         penalties = ("l2", *["l1"] * ("l1" in asked), *["bounds"] * ("coef_bounds" in asked))
         task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, penalties, options)
         y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
-        return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0, **asked)
+        penalty = Penalty(asked.get("l1", 0.0), l2, *asked.get("coef_bounds", ()))
+        return Request(task, self.solver, penalty, 20.0 if self.declared else None, y_bounds, seed, 0)
 
     def options(self, n):
         if self.variant:

@@ -26,7 +26,8 @@ from scipy.special import comb, log_ndtr, ndtr
 from tacit import LogisticRegression
 from tacit.estimators.driver import private_fit
 from tacit.privacy import Meter, NoiseSource
-from tacit.solvers import Options, Rows, Strengths, dual
+from tacit.problems import Penalty
+from tacit.solvers import Options, Rows, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
 from .test_audits import Alone, worst_rows
@@ -194,7 +195,7 @@ class Steps(Alone):
 
     def __call__(self, rows):
         with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.case.solver.run(self.task, rows, Strengths(np.full(self.d, self.l2), np.zeros(self.d)), meter)
+            return self.case.solver.run(self.task, rows, Penalty(l2=np.full(self.d, self.l2)), meter)
 
 
 def moved_by_the_coin(run, rows):

@@ -20,7 +20,8 @@ from scipy.sparse import csr_array
 from tacit.privacy import NoiseSource, audit
 from tacit.privacy.mechanisms import Vertices, contribution_units
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 from tacit.solvers.ball import Scoring
 from tacit.solvers.ball_sparse import LazyGradient
 
@@ -80,7 +81,7 @@ class Run:
 
     def __call__(self, rows):
         with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return SOLVER.run(self.task, rows, Strengths(np.zeros(self.d), np.zeros(self.d)), meter).weights
+            return SOLVER.run(self.task, rows, Penalty(l2=np.zeros(self.d), l1=np.zeros(self.d)), meter).weights
 
     def log_weights(self, rows, history):
         """Of all vertices, +e_0, -e_0, +e_1, ..., in every draw of a run that is led through this history."""
@@ -268,7 +269,7 @@ def signs(task, label, trials, seed=0):
     positive = 0
     for _ in range(trials):
         with calibrated.meter(source) as meter:
-            weights = SOLVER.run(task, lone_row(label), Strengths(np.zeros(1), np.zeros(1)), meter).weights
+            weights = SOLVER.run(task, lone_row(label), Penalty(l2=np.zeros(1), l1=np.zeros(1)), meter).weights
             positive += weights[0, 0] > 0.0
     return positive
 
@@ -311,7 +312,7 @@ _fresh = itertools.count()
 
 def _weights(task, rows):
     with SOLVER.plan(task, 1.0).calibrate(task.budget).meter(NoiseSource(next(_fresh))) as meter:
-        return SOLVER.run(task, rows, Strengths(np.zeros(1), np.zeros(1)), meter).weights[0, :1]
+        return SOLVER.run(task, rows, Penalty(l2=np.zeros(1), l1=np.zeros(1)), meter).weights[0, :1]
 
 
 @pytest.mark.parametrize("count", [5, 20])

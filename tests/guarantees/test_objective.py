@@ -20,7 +20,8 @@ from scipy.special import logsumexp
 
 from tacit.privacy import Budget, NoiseSource, audit, events
 from tacit.privacy.mechanisms import ObjectivePerturbation
-from tacit.solvers import ObjectiveSolver, Rows, Strengths, Task, objective
+from tacit.problems import Penalty
+from tacit.solvers import ObjectiveSolver, Rows, Task, objective
 
 from .cases import recomputed
 from .transcripts import half_the_noise
@@ -203,7 +204,7 @@ class Run:
 
     def __call__(self, rows):
         with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return ObjectiveSolver().run(self.task, rows, Strengths(np.zeros(2), np.zeros(2)), meter).weights[0, :2]
+            return ObjectiveSolver().run(self.task, rows, Penalty(l2=np.zeros(2), l1=np.zeros(2)), meter).weights[0, :2]
 
     @property
     def rho(self):

@@ -19,7 +19,8 @@ from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, NoiseSource
 from tacit.privacy.mechanisms import Threshold
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, one_shot, rescaled, text
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
 from .transcripts import transcript, two_worlds
@@ -79,9 +80,9 @@ class Run:
         return Rows(csr_array(Z) if FORMS[self.form][1] else Z, targets)
 
     def __call__(self, rows):
-        strengths = Strengths(np.full(self.d, self.l2), np.zeros(self.d))
+        penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
         with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.solver.run(self.task, rows, strengths, meter)
+            return self.solver.run(self.task, rows, penalty, meter)
 
 
 @every_form

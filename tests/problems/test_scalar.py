@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from tacit.problems import (
-    Box,
-    ElasticNet,
     HingeLoss,
     HuberLoss,
     LogisticLoss,
@@ -45,16 +43,9 @@ def test_sigmoid_in_a_compiled_loop_is_the_probability():
     np.testing.assert_allclose(one_by_one, LogisticLoss().probability(MARGINS), rtol=1e-14, atol=1e-320)
 
 
-@pytest.mark.parametrize("penalty", [ElasticNet(0.8, 0.3), ElasticNet(0.8, 0.3) + Box(-1.0, 2.5)], ids=repr)
-def test_prox_in_a_compiled_loop_is_the_prox_over_arrays(penalty):
-    one_by_one = [scalar.separable_prox(float(w), 0.5, *penalty.terms) for w in MARGINS]
-    np.testing.assert_array_equal(one_by_one, penalty.prox(MARGINS, 0.5))
-
-
-@pytest.mark.parametrize("name", ["hinge_derivative", "logistic_derivative", "separable_prox"])
+@pytest.mark.parametrize("name", ["hinge_derivative", "logistic_derivative"])
 def test_scalar_forms_return_floats(name):
-    arguments = (0.5, 1.0) if name.endswith("derivative") else (0.5, 1.0, 0.1, 0.1, -1.0, 1.0)
-    assert type(getattr(scalar, name)(*arguments)) is float
+    assert type(getattr(scalar, name)(0.5, 1.0)) is float
 
 
 def test_scalar_forms_can_be_called_from_a_kernel():

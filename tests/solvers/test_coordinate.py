@@ -8,8 +8,8 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
 from tacit.privacy import NoiseSource, Plan
-from tacit.problems import SquaredHingeLoss
-from tacit.solvers import CoordinateSolver, Options, Rows, Strengths, smoothness
+from tacit.problems import Penalty, SquaredHingeLoss
+from tacit.solvers import CoordinateSolver, Options, Rows, smoothness
 from tacit.solvers.columns import Columns
 from tacit.solvers.coordinate import Settings, paper_deviations
 from tests.guarantees.transcripts import transcript
@@ -23,9 +23,9 @@ DEVIATION = 3.0  # of the stated noise from what is seen
 
 def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
     """Run the solver on the whole budget; the meter checks that the plan was kept."""
-    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1), low, high)
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
     with SOLVER.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
-        return SOLVER.run(problem, data, strengths, meter)
+        return SOLVER.run(problem, data, penalty, meter)
 
 
 def weights(*args, **kwargs):

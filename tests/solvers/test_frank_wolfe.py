@@ -15,8 +15,8 @@ from tacit.privacy.mechanisms import Vertices
 from tacit.privacy.mechanisms.affine import LARGEST_PART, AffineBucketSampler
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.problems import L1Ball
-from tacit.solvers import SOLVERS, Rows, Strengths
+from tacit.problems import L1Ball, Penalty
+from tacit.solvers import SOLVERS, Rows
 from tacit.solvers.ball import Path, Scoring
 from tacit.solvers.ball_sparse import LazyGradient, RecomputedGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
@@ -229,7 +229,7 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget)
     path = Settings.of(asked).path(data.entry)
     law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), slope_limit(asked, 2.0, 0.0))
-    seen, walk, strengths = [], Vertices.release_walk, Strengths(np.zeros(d), np.zeros(d))
+    seen, walk, penalty = [], Vertices.release_walk, Penalty(l2=np.zeros(d), l1=np.zeros(d))
 
     def noted(self, *given):
         seen[:] = walk(self, *given)
@@ -239,7 +239,7 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     with patch.object(Vertices, "release_walk", noted):
         for _ in range(2_500):
             with calibrated.meter(source) as meter:
-                SOLVER.run(asked, data, strengths, meter)
+                SOLVER.run(asked, data, penalty, meter)
             counts[tuple(seen)] += 1
     assert max(law.values()) > 3 * min(law.values())
     paths = list(law)
@@ -432,7 +432,7 @@ def test_few_signs_out_of_many_are_found():
         y = np.where(rng.random(len(Z)) < 1 / (1 + np.exp(-Z[:, :5].sum(axis=1))), 1.0, -1.0)
         asked = task("logistic", n, d, delta=n**-1.5)
         with SOLVER.plan(asked, 1.0).calibrate(asked.budget).meter(NoiseSource(seed)) as meter:
-            strengths = Strengths(np.zeros(d), np.zeros(d))
-            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), strengths, meter).weights[0]
+            penalty = Penalty(l2=np.zeros(d), l1=np.zeros(d))
+            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), penalty, meter).weights[0]
         scores.append(np.mean(np.sign(Z[n:] @ w[:-1] + w[-1]) == y[n:]))
     assert np.mean(scores) >= 0.78

@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 from tacit.privacy import NoiseSource
-from tacit.solvers import GreedySolver, Rows, Strengths
+from tacit.problems import Penalty
+from tacit.solvers import GreedySolver, Rows
 from tacit.solvers.greedy import Settings
 from tests.guarantees.transcripts import transcript
 
@@ -18,9 +19,9 @@ ALL = ("l2", "l1", "bounds")
 
 def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
     """Run the solver on the whole budget; the meter checks that the plan was kept."""
-    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1), low, high)
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
     with SOLVER.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
-        return SOLVER.run(problem, data, strengths, meter)
+        return SOLVER.run(problem, data, penalty, meter)
 
 
 def weights(*args, **kwargs):

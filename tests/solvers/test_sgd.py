@@ -11,8 +11,8 @@ from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
 from tacit.privacy import Budget, Meter, NoiseSource
-from tacit.problems import L1, L2
-from tacit.solvers import Options, Rows, SGDSolver, Strengths, Task
+from tacit.problems import Penalty
+from tacit.solvers import Options, Rows, SGDSolver, Task
 from tacit.solvers import sgd as module
 from tacit.solvers.sgd import Settings, _proximal
 from tests.preprocessing.support import neighbours, transcript
@@ -115,8 +115,8 @@ def test_each_feature_may_have_its_own_penalty():
     data, problem = rows("squared", 500, 3, seed=3), task("squared", 500, 3, epsilon=math.inf)
     solver = SGDSolver()
     with solver.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(0)) as meter:
-        strengths = Strengths(np.array([1e6, 0.0, 0.0]), np.array([0.0, 1e6, 0.0]))
-        weights = solver.run(problem, data, strengths, meter).weights[0]
+        penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
+        weights = solver.run(problem, data, penalty, meter).weights[0]
     assert abs(weights[0]) < 1e-5
     assert weights[1] == 0.0
     assert abs(weights[2]) > 1e-2
@@ -150,7 +150,7 @@ strengths = st.floats(0.0, 1e3)
 @given(numbers, st.floats(1e-6, 1e3), strengths, strengths)
 @repeatable
 def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
-    expected = (L1(l1) + L2(l2)).prox([w], step)[0]
+    expected = Penalty(l1, l2).prox([w], step)[0]
     found = _proximal(np.array([w]), step, np.array([l2]), np.array([l1]))[0]
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * (1 + abs(w)))
     assert (found == 0.0) == (expected == 0.0)

@@ -24,7 +24,8 @@ from dp_accounting import GaussianDpEvent
 from numpy.typing import NDArray
 
 from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, audit, checks, events
-from tacit.solvers import SOLVERS, Options, Rows, Solver, Strengths, Task, choose
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Solver, Task, choose
 from tacit.solvers.task import LossName
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
@@ -77,12 +78,12 @@ def run(arguments: Namespace) -> int:
 
 def mechanism(solver: Solver, task: Task, calibrated: CalibratedPlan) -> Callable[[Rows], NDArray[np.float64]]:
     """From bounded rows to all that the solver returns, with fresh noise for each call."""
-    strengths = Strengths(np.zeros(task.d), np.zeros(task.d))
+    penalty = Penalty().on(np.ones(task.d))
 
     def once(rows: Rows) -> NDArray[np.float64]:
         with calibrated.meter(NoiseSource()) as meter:
             seen = meter if len(rows.targets) == task.n else cast(Meter, MeterOfPresent(meter, len(rows.targets)))
-            solution = solver.run(task, rows, strengths, seen)
+            solution = solver.run(task, rows, penalty, seen)
         return np.concatenate([solution.weights.ravel(), solution.noise.ravel()])
 
     return once

@@ -30,6 +30,7 @@ from tacit.privacy import (
     events,
     mu_of,
 )
+from tacit.problems import Penalty
 from tacit.solvers import SOLVERS, Task, choose
 from tacit.solvers.task import LossName
 
@@ -147,7 +148,7 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     )
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     bounds = tuple(arguments.y_bounds) if arguments.y_bounds else None
-    request = driver.Request(task, solver, 0.0, arguments.row_norm, bounds, None, 0)
+    request = driver.Request(task, solver, Penalty(), arguments.row_norm, bounds, None, 0)
     calibrated = driver.planned(request)
     told = f"{solver.name} solver, {loss} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
     return _of_plan(calibrated, told)

@@ -23,6 +23,7 @@ from tacit.preprocessing.validation import (
 )
 from tacit.privacy import Budget, checks
 from tacit.privacy.mechanisms.vertices import SAMPLERS
+from tacit.problems import Penalty
 from tacit.solvers import SOLVERS, Options, Task, choose, limits
 from tacit.solvers.task import LossName, PenaltyName
 
@@ -130,13 +131,11 @@ class PrivateLinearModel(BaseEstimator):
         request = Request(
             task,
             choose(self.solver, task),
-            l2,
+            Penalty(l1, l2, *(coef_bounds or ())),
             row_norm,
             y_bounds,
             self.random_state,
             int(self.verbose),
-            l1,
-            coef_bounds,
         )
         fit = private_fit(request, X, targets)
         self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high

@@ -24,17 +24,17 @@ from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
-from tacit.problems.scalar import logistic_derivative, separable_prox, squared_hinge_derivative
+from tacit.problems.penalty import Penalty, separable_prox
+from tacit.problems.scalar import logistic_derivative, squared_hinge_derivative
 
 CAP, UNIT, STEP, L1, L2, LOW, HIGH, MEAN = range(8)
 """The columns of a table of rules: what concerns each coordinate."""
 
 
-def rules(
-    caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, low: Floats, high: Floats, n: int
-) -> Floats:
+def rules(caps: Floats, units: Floats, steps: Floats, penalty: Penalty, n: int) -> Floats:
     """The table of rules, a row for each coordinate; a released sum becomes a mean over the n rows that are public."""
-    return np.column_stack([caps, units, steps, l1, l2, low, high, units / n])
+    asked = penalty.l1, penalty.l2, penalty.low, penalty.high
+    return np.column_stack(np.broadcast_arrays(caps, units, steps, *asked, units / n))
 
 
 def _sums(capped: bool) -> Any:

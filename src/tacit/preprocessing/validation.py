@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from tacit.privacy import checks
+from tacit.problems.penalty import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,6 @@ _RESHAPE = (
     " or array.reshape(1, -1) if it holds a single row."
 )
 AVERAGING = ("last", "tail", "periodic")
-LARGEST, SMALLEST = 1e100, 1e-100  # of a declared number: squares and quotients of such numbers stay finite
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:

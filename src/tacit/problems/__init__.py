@@ -6,7 +6,7 @@ kind have one shape, so that a solver can say what it needs of them:
 
 - a **loss** (`Loss`) has `value`, `derivative`, and the bounds `curvature` and `lipschitz` on its second and
   first derivative; `conjugate` and `probability` where they are natural;
-- a **penalty** (`Penalty`) has `value`, `prox` and `strong_convexity`, and two of them add up with `+`;
+- a **penalty** (`Penalty`) has strengths, bounds and `prox`;
 - a **constraint** has `project` and `linear_oracle`;
 - **rows** are clipped by `clip_rows`, each by itself.
 
@@ -20,25 +20,18 @@ from tacit.problems.constraints import L1Ball
 from tacit.problems.data import clip_rows, row_norm
 from tacit.problems.losses import HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredHingeLoss, SquaredLoss
 from tacit.problems.multinomial import MultinomialLoss
-from tacit.problems.penalties import L1, L2, Box, ElasticNet, NonNegative, NoPenalty, Penalty, Sum
+from tacit.problems.penalty import Penalty
 
 __all__ = [
-    "L1",
-    "L2",
-    "Box",
-    "ElasticNet",
     "HingeLoss",
     "HuberLoss",
     "L1Ball",
     "LogisticLoss",
     "Loss",
     "MultinomialLoss",
-    "NoPenalty",
-    "NonNegative",
     "Penalty",
     "SquaredHingeLoss",
     "SquaredLoss",
-    "Sum",
     "clip_rows",
     "row_norm",
 ]

@@ -96,19 +96,3 @@ def squared_hinge_derivative(margin: float, y: float) -> float:
     """Derivative of the squared hinge loss: -2 y max(0, 1 - z)."""
     slack: float = np.maximum(1.0 - y * margin, 0.0)
     return -2.0 * y * slack
-
-
-# --- penalties: absolute |w| + quadratic w^2 / 2 on low <= w <= high ----------------------------------------
-
-
-@kernel
-def separable_prox(value: float, step: float, absolute: float, quadratic: float, low: float, high: float) -> float:
-    """Minimiser over [low, high] of absolute |w| + quadratic w^2 / 2 + (w - value)^2 / (2 step)."""
-    # Without the interval: |w| moves the value towards 0 by step * absolute, and w^2 divides what is left.
-    threshold = step * absolute
-    shrunk = value - np.minimum(np.maximum(value, -threshold), threshold)
-    free = shrunk / (1.0 + step * quadratic)
-    # A convex function of one variable falls up to its minimiser and rises after it, so the best point of an
-    # interval is the one nearest to the free minimiser: clipping last is exact, for any interval.
-    nearest: float = np.minimum(np.maximum(free, low), high)
-    return nearest

@@ -14,7 +14,7 @@ from tacit.solvers.one_shot import OneShotSolver
 from tacit.solvers.rescaled import WIDE
 from tacit.solvers.sgd import SGDSolver
 from tacit.solvers.statistics import StatisticsSolver
-from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Strengths, Task
+from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Task
 from tacit.solvers.text import signal
 
 _ALL: tuple[Solver, ...] = (
@@ -101,7 +101,6 @@ __all__ = [
     "Solution",
     "Solver",
     "StatisticsSolver",
-    "Strengths",
     "Task",
     "choose",
 ]

@@ -42,10 +42,11 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
+from tacit.problems import Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns, Walk
 from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -130,14 +131,14 @@ class CoordinateSolver:
         first, left = smoothness.releases(task, share)
         return Plan(*first, Release("passes", "gaussian", share=left, count=Settings.of(task).passes))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The average of the iterates that was asked for."""
         settings = Settings.of(task)
         columns = Columns(task, rows)
         bounds = smoothness.constants(task, columns, meter)
         clipping = _Clipping.of(task, settings, columns, bounds)
         steps = settings.step / (CURVATURE[task.loss] * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d), task.n)
+        rules = kernels.rules(clipping.caps, clipping.units, steps, penalty.with_intercept(), task.n)
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
         average = _Average(settings)

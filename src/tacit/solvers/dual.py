@@ -47,9 +47,10 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Batches, GaussianSequence, GaussianVector, SampledSteps, Sensitivity, Tape
+from tacit.problems import Penalty
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 from tacit.solvers.passes import CODES, CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -134,12 +135,12 @@ class DualSolver:
             Release("updates", "gaussian", share=(1.0 - _CURVATURE_SHARE) * share, count=settings.steps),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The last iterate."""
         if task.options.variant == "primal":
-            return _primal(task, rows, strengths, meter)
+            return _primal(task, rows, penalty, meter)
         settings = Settings.of(task)
-        l2 = np.maximum(strengths.l2, settings.penalty)
+        l2 = np.maximum(penalty.l2, settings.penalty)
         own = float(l2.mean())
         l2 = np.append(l2, min(own, _INTERCEPT) if settings.momentum else own)
         scale = 1.0 / (task.n * l2)
@@ -239,7 +240,7 @@ def _sequential(
     return v, mechanism.deviation(meter, "updates") * math.sqrt(passes * len(batches))
 
 
-def _primal(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+def _primal(task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
     """Some weights at a time, each moved by at most C from all rows; margins are computed anew and stay secret."""
     size = _primal_size(task)
     clip = task.options.clip or 0.1
@@ -247,7 +248,7 @@ def _primal(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solut
     mechanism = GaussianVector(Sensitivity(sensitivity, sensitivity), bound=clip)
     passes = Passes(task, rows)
     curvature = CURVATURE[task.loss] * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
-    l2 = np.append(strengths.l2, 0.0)
+    l2 = np.append(penalty.l2, 0.0)
     theta = np.zeros((1, task.d + 1))
     left: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     for _ in range(_primal_steps(task)):

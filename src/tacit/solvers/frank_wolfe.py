@@ -48,12 +48,13 @@ from tacit.privacy import Meter, Plan, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Threshold
 from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, Vertices, contribution_units
+from tacit.problems import Penalty
 from tacit.problems.scalar import sigmoid
 from tacit.solvers import text
 from tacit.solvers.ball import Gradient, Path, Queue, Scoring
 from tacit.solvers.ball_sparse import gradient_for
 from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -138,7 +139,7 @@ class FrankWolfeSolver:
             return Plan(Release("vertices", "exponential", share=share, count=count))
         return text.planned(task, share, Release("vertices", "exponential", share=1.0, count=count))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:  # noqa: ARG002
         """The weights of the vertices drawn. Their noise has no deviation to speak of: it is given as zero."""
         settings = Settings.of(task)
         path = settings.path(rows.entry)

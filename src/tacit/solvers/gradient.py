@@ -43,9 +43,10 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.problems import Penalty
 from tacit.solvers import rescaled
 from tacit.solvers.passes import CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -106,26 +107,26 @@ class GradientSolver:
             steps,
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The mean of the second half of the iterates."""
         if rescaled.serves(task):
-            return rescaled.run(task, rows, strengths, meter)
+            return rescaled.run(task, rows, penalty, meter)
         settings = Settings.of(task)
         steps = settings.steps
         passes = Passes(task, rows)
         clip = settings.clip
         sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, passes.depth))
         noise = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / task.n
-        penalty = np.zeros(task.d + 1)
-        penalty[: task.d] = np.maximum(strengths.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
-        curvature = _released_curvature(task, passes, penalty, meter)
+        l2 = np.zeros(task.d + 1)
+        l2[: task.d] = np.maximum(penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
+        curvature = _released_curvature(task, passes, l2, meter)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         w = np.zeros((task.outputs, task.d + 1))
         ahead, mean = w, np.zeros_like(w)
         tail = steps - steps // 2
         for step in range(steps):
             total = mechanism.release(meter, "gradients", passes.gradient(ahead, clip * SHRINK))
-            before, w = w, ahead - curvature.inverse_times(total / task.n + penalty * ahead)
+            before, w = w, ahead - curvature.inverse_times(total / task.n + l2 * ahead)
             if not task.fit_intercept:
                 w[:, -1] = 0.0
             ahead = w + settings.momentum * step / (step + 3) * (w - before)
@@ -176,7 +177,7 @@ class _Curvature:
         return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def _released_curvature(task: Task, passes: Passes, penalty: Floats, meter: Meter) -> _Curvature:
+def _released_curvature(task: Task, passes: Passes, l2: Floats, meter: Meter) -> _Curvature:
     """The second moments, or for many columns their diagonal and how far the largest eigenvalue exceeds it."""
     n, width = task.n, task.width
     radius = Settings.of(task).radius
@@ -192,8 +193,8 @@ def _released_curvature(task: Task, passes: Passes, penalty: Floats, meter: Mete
         edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
         # No eigenvalue exceeds the width, so steps stay stable where the noise would lift the bound beyond half of it.
         lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
-        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(penalty))
-        typical = float(penalty[: task.d].mean())
+        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(l2))
+        typical = float(l2[: task.d].mean())
         least = np.maximum(values - edge, 0.0)
         rest = max(0.0, width - float(least.sum()))  # columns have unit scale, so the eigenvalues add up to the width
         return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
@@ -201,8 +202,8 @@ def _released_curvature(task: Task, passes: Passes, penalty: Floats, meter: Mete
     values = np.maximum(diagonal_mechanism.release(meter, "second moments", passes.squares(radius)) / n, 0.0)
     diagonal = values + 2.0 * deviation + floor
     largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, meter))
-    inverse = 1.0 / (h * largest * diagonal + penalty)
-    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, penalty)
+    inverse = 1.0 / (h * largest * diagonal + l2)
+    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
 
 
 def largest_curvature(task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, meter: Meter) -> float:

@@ -37,19 +37,17 @@ from numpy.typing import NDArray
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
-from tacit.problems.compiled import Elementwise
-from tacit.problems.scalar import separable_prox
+from tacit.problems import Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns
 from tacit.solvers.passes import CURVATURE, SHRINK
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
 _SELECTION = 0.7
 _MOST_VISITS = 4  # of a weight on average, under usual noise
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
-_prox = Elementwise(separable_prox)
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class GreedySolver:
             Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=rounds),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The last iterate."""
         settings = Settings.of(task)
         n, clip = task.n, settings.clip
@@ -106,18 +104,18 @@ class GreedySolver:
         size = clip + float_sum_slack(n, clip, columns.depth)
         derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
         steps = settings.step / (CURVATURE[task.loss] * bounds)
-        l1, l2, low, high = strengths.of_weights(task.d)
-        w = np.clip(np.zeros(task.d + 1), low, high)
+        penalty = penalty.with_intercept()
+        w = np.clip(np.zeros(task.d + 1), penalty.low, penalty.high)
         columns.move_to(w)
         for _ in range(settings.rounds):
             sums = columns.derivatives(limits)
-            moved = _prox(w - steps * sums / n, steps, l1, l2, low, high)
+            moved = penalty.prox(w - steps * sums / n, steps)
             scores = n * np.abs(moved - w) / (steps * units)
             change = size + _rounding(w / (steps * units), n, clip)
             selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
             j = selection.release(meter, "selections", scores[: task.width])
             released = float(derivative.release(meter, "derivatives", sums[j] / units[j])) * units[j]
-            at = float(_prox(w[j] - steps[j] * released / n, steps[j], l1[j], l2[j], low[j], high[j]))
+            at = float(penalty.at(j).prox(w[j] - steps[j] * released / n, steps[j]))
             columns.move(j, at - w[j])
             w[j] = at
         noise = steps * units * meter.multiplier("derivatives") * derivative.sensitivity.under(meter.adjacency) / n

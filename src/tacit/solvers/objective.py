@@ -40,9 +40,9 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
-from tacit.problems import clip_rows
+from tacit.problems import Penalty, clip_rows
 from tacit.solvers.passes import CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class ObjectiveSolver:
             Release("stopping point", "gaussian", share=0.02 * share),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The approximate minimiser, with noise."""
         settings = Settings.of(task)
         radius, slope, h = settings.radius, settings.slope, CURVATURE[task.loss]
@@ -98,8 +98,8 @@ class ObjectiveSolver:
         deviation = mechanism.deviation(meter, "linear term")
         linear = mechanism.draw(meter, "linear term", task.width)
         least = max(convexity, _FLOOR * task.n * h * radius**2)
-        penalty = np.maximum(task.n * np.append(strengths.l2, 0.0)[: task.width], least)
-        problem = _Problem(task, rows, settings, penalty, linear)
+        l2 = np.maximum(task.n * np.append(penalty.l2, 0.0)[: task.width], least)
+        problem = _Problem(task, rows, settings, l2, linear)
 
         rounding = problem.rounding
         tolerance = 1e-6 * deviation + 2.0 * rounding
@@ -113,15 +113,15 @@ class ObjectiveSolver:
         )
         noise = np.zeros_like(weights)
         stopping = meter.multiplier("stopping point") * apart
-        noise[0, : task.width] = np.hypot(deviation / (_TYPICAL * task.n * h + penalty), stopping)
+        noise[0, : task.width] = np.hypot(deviation / (_TYPICAL * task.n * h + l2), stopping)
         return Solution(weights, noise)
 
 
 class _Problem:
     """The perturbed objective, as a sum over rows; everything in it is secret."""
 
-    def __init__(self, task: Task, rows: Rows, settings: Settings, penalty: Floats, linear: Floats) -> None:
-        self._task, self._settings, self._penalty, self._linear = task, settings, penalty, linear
+    def __init__(self, task: Task, rows: Rows, settings: Settings, l2: Floats, linear: Floats) -> None:
+        self._task, self._settings, self._l2, self._linear = task, settings, l2, linear
         self._code = kernels.LOGISTIC if task.loss == "logistic" else kernels.HUBER
         self._h = CURVATURE[task.loss]
         room = math.sqrt(settings.radius**2 - task.fit_intercept)
@@ -130,14 +130,14 @@ class _Problem:
         self._passes = Passes(task, self._rows)
         # The largest eigenvalue of the Hessian, from above; the wall is as steep as all rows together.
         self._steep = task.n * self._h * settings.radius**2
-        self._smoothness = 2.0 * self._steep + float(penalty.max())
+        self._smoothness = 2.0 * self._steep + float(l2.max())
 
     @property
     def rounding(self) -> float:
         """The most that rounding can change a gradient at weights of norm 2 `_WALL`: in sums, slopes and margins."""
         task, settings = self._task, self._settings
         per_row = (self._passes.depth + 16) * settings.slope + self._h * (task.width + 8) * settings.radius * 2 * _WALL
-        own = (self._penalty.max() + self._steep) * 2 * _WALL + float(np.sqrt(len(self._linear))) * 1e-12
+        own = (self._l2.max() + self._steep) * 2 * _WALL + float(np.sqrt(len(self._linear))) * 1e-12
         return _UNIT * (task.n * settings.radius * per_row + 8 * own)
 
     def gradient(self, w: Floats) -> Floats:
@@ -145,7 +145,7 @@ class _Problem:
         full = np.zeros((1, self._task.d + 1))
         full[0, : len(w)] = w
         total = self._passes.gradient(full, 1e300, self._settings.slope, self._code)[0, : len(w)]
-        return total + self._penalty * w + self._linear + self._wall(w) * w
+        return total + self._l2 * w + self._linear + self._wall(w) * w
 
     def minimiser(self, tolerance: float) -> Floats:
         """Weights with a gradient of norm at most `tolerance`."""
@@ -188,7 +188,7 @@ class _Problem:
     def _newton(self, w: Floats, g: Floats, accuracy: float) -> Floats:
         """The Newton direction, to this relative accuracy where it is found by iteration."""
         weights = self._second_derivatives(w)
-        diagonal = self._penalty + self._wall(w) + 1e-12 * self._smoothness
+        diagonal = self._l2 + self._wall(w) + 1e-12 * self._smoothness
         norm = float(np.linalg.norm(w))
         outwards = w * math.sqrt(self._steep * _WALL / norm**3) if norm > _WALL else np.zeros_like(w)
         Z, d = self._rows.Z, self._task.d

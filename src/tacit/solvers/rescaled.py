@@ -43,8 +43,9 @@ from numpy.typing import NDArray
 
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import Penalty
 from tacit.solvers import text
-from tacit.solvers.task import Rows, Solution, Strengths, Task
+from tacit.solvers.task import Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +93,7 @@ def plan(task: Task, share: float) -> Plan:
     )
 
 
-def run(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+def run(task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
     """The last iterate."""
     n, d, settings = task.n, task.d, Settings.of(task)
     unit = text.UnitRows(task, rows)
@@ -102,8 +103,8 @@ def run(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
     radius = _released_radius(task, unit.squares(norms), settings, meter)
     descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, meter)
     # The rows of the driver are sqrt(d) long, which the strength of the penalty is for.
-    penalty = _PENALTY**settings.fade * strengths.l2 * (n / d)
-    w = descent.run(meter, penalty * np.maximum(1.0, np.square(b / radius)))
+    l2 = _PENALTY**settings.fade * penalty.l2 * (n / d)
+    w = descent.run(meter, l2 * np.maximum(1.0, np.square(b / radius)))
     # What the noise, which is known, adds to the variance of a margin would make probabilities too sure.
     w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
     to_driver = b / (radius * math.sqrt(d))

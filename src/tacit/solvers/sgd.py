@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import Penalty
 from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -116,7 +117,7 @@ class SGDSolver:
             Release("gradients", "gaussian", share=share, count=settings.steps, sampling=settings.sampling),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The mean of the last iterates."""
         settings = Settings.of(task)
         steps, tail, clip = settings.steps, settings.tail, settings.clip
@@ -127,7 +128,7 @@ class SGDSolver:
         whole = Passes(task, rows) if settings.sampling == 1.0 else None
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
-        l2, l1 = np.append(strengths.l2, 0.0), np.append(strengths.l1, 0.0)
+        l2, l1 = np.append(penalty.l2, 0.0), np.append(penalty.l1, 0.0)
         for k in range(steps):
             passes = whole or Passes(task, rows.some(meter.sample("gradients", task.n)))
             momentum, step, kink = settings.at(k)
@@ -141,7 +142,7 @@ class SGDSolver:
             if k >= steps - tail:
                 mean += w / tail
         spread = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
-        noise = np.full_like(mean, spread * _amplification(task, settings, float(strengths.l2.mean())))
+        noise = np.full_like(mean, spread * _amplification(task, settings, float(np.mean(penalty.l2))))
         if not task.fit_intercept:
             noise[:, -1] = 0.0
         return Solution(mean, noise)
