@@ -25,7 +25,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import sets
 from tacit.privacy import Budget, NoiseSource
-from tacit.problems import LogisticLoss, Penalty, SquaredLoss
+from tacit.problems import LOGISTIC, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, choose
 
 Floats = NDArray[np.float64]
@@ -90,7 +90,7 @@ class Problem:
 
     def objective(self, w: Floats) -> float:
         """The mean loss and the penalty."""
-        loss = SquaredLoss() if self.regression else LogisticLoss()
+        loss = SQUARED if self.regression else LOGISTIC
         value = loss.value(self.Z @ w[:-1] + w[-1], self.targets).mean()
         return float(value + self.l1 * np.abs(w[:-1]).sum() + self.l2 / 2 * np.square(w[:-1]).sum())
 
@@ -111,7 +111,7 @@ class Problem:
     def task(self, epsilon: float, options: Options) -> Task:
         """What a solver is told."""
         n, d = self.Z.shape
-        loss = "squared" if self.regression else "logistic"
+        loss = SQUARED if self.regression else LOGISTIC
         budget = Budget(epsilon, n**-1.5)
         return Task(n, d, loss, 1, False, True, budget, ("l1",) if self.regression else ("l2",), options)
 

@@ -18,7 +18,7 @@ import dp_sgd
 from dp_cd_problems import Problem
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, CalibratedPlan, NoiseSource, Plan, Release
-from tacit.problems import Penalty
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
@@ -80,7 +80,7 @@ class Coordinate:
 
     def serves(self, problem: Problem) -> bool:
         """Whether the solver has the loss; private mean squares need public bounds besides."""
-        return problem.loss in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
+        return LOSSES[problem.loss] in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
 
     def points(self) -> list[list[Point]]:
         """Ten steps by a hundred clips."""
@@ -97,7 +97,7 @@ class Coordinate:
         budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
         penalty = "l1" if problem.l1 > 0.0 else "l2"
         n, p = problem.shape
-        return Task(n, p, problem.loss, 1, False, False, budget, (penalty,), Options(**chosen))
+        return Task(n, p, LOSSES[problem.loss], 1, False, False, budget, (penalty,), Options(**chosen))
 
     def calibrated(self, problem: Problem, passes: int | None) -> CalibratedPlan:
         """The releases of that many passes, with their noise."""

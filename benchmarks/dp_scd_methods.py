@@ -16,7 +16,7 @@ import tacit
 from dp_scd_problems import Split
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, NoiseSource, Plan
-from tacit.problems import Penalty
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Dual:
         if point.clip:
             unit = {"sequential": split.largest_slope * math.sqrt(d), "primal": 1.0}.get(self.variant)
             chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
-        return Task(n, d, split.loss, 1, False, False, budget, ("l2",), Options(**chosen))
+        return Task(n, d, LOSSES[split.loss], 1, False, False, budget, ("l2",), Options(**chosen))
 
     def weights(self, split: Split, budget: Budget, point: Point, seed: int, stop_after: int | None = None) -> Floats:
         """The weights; those after fewer passes have the noise of the whole run."""

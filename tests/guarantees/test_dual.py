@@ -26,7 +26,7 @@ from scipy.special import comb, log_ndtr, ndtr
 from tacit import LogisticRegression
 from tacit.estimators.driver import private_fit
 from tacit.privacy import Meter, NoiseSource
-from tacit.problems import Penalty
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import Options, Rows, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
@@ -35,7 +35,7 @@ from .transcripts import log_likelihood, mu_between, transcript, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")
-CLASSES = [replace(case, classes=True) for case in DUAL if case.loss in case.solver.multiclass]
+CLASSES = [replace(case, classes=True) for case in DUAL if LOSSES[case.loss] in case.solver.multiclass]
 
 
 # --- the argument, integrated on a grid ------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 
 from tacit.privacy import Budget, NoiseSource, audit, events
 from tacit.privacy.mechanisms import ObjectivePerturbation
-from tacit.problems import Penalty
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import ObjectiveSolver, Rows, Task, objective
 
 from .cases import recomputed
@@ -192,7 +192,7 @@ class Run:
 
     @cached_property
     def task(self):
-        return Task(self.n, 2, self.loss, 1, False, False, Budget(4.0, 1e-3, self.adjacency))
+        return Task(self.n, 2, LOSSES[self.loss], 1, False, False, Budget(4.0, 1e-3, self.adjacency))
 
     @cached_property
     def calibrated(self):

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, NoiseSource
 from tacit.privacy.mechanisms import Threshold
-from tacit.problems import Penalty
+from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
@@ -66,7 +66,7 @@ class Run:
     def task(self):
         options = Options(n_iter=5) if self.form == "rescaled" else Options()
         budget = Budget(self.epsilon, 1e-3, self.adjacency)
-        return Task(self.n, self.d, "logistic", 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
+        return Task(self.n, self.d, LOGISTIC, 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
 
     @cached_property
     def calibrated(self):

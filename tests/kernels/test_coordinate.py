@@ -13,7 +13,7 @@ from tacit.problems import Penalty
 
 from .support import LOSSES
 
-LOSS_NAMES = ("squared", "logistic", "squared hinge")
+LOSS_NAMES = ("squared", "logistic", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", LOSS_NAMES)
 
 

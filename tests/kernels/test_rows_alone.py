@@ -154,14 +154,14 @@ VALUES = {
     },
     **{
         f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": after_a_pass(loss, sparse, cap)
-        for loss in ("squared", "logistic", "squared hinge")
+        for loss in ("squared", "logistic", "squared_hinge")
         for sparse in (False, True)
         for cap in (math.inf, 0.5)
     },
-    **{f"slopes {loss}": slopes(loss) for loss in ("squared", "logistic", "squared hinge")},
+    **{f"slopes {loss}": slopes(loss) for loss in ("squared", "logistic", "squared_hinge")},
     **{
         f"dual {loss} {'sparse' if sparse else 'dense'}": duals(loss, sparse)
-        for loss in ("squared", "logistic", "hinge", "squared hinge")
+        for loss in ("squared", "logistic", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
     "row margins dense": by_rows(gradient.dense_margins, dense, (), 1.0, W),
@@ -237,13 +237,13 @@ def silenced_gradient(loss, sparse):
 SUMS = {
     **{
         f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": silenced_pass(loss, sparse, cap)
-        for loss in ("squared", "logistic", "squared hinge")
+        for loss in ("squared", "logistic", "squared_hinge")
         for sparse in (False, True)
         for cap in (math.inf, 0.01)
     },
     **{
         f"gradient {loss} {'sparse' if sparse else 'dense'}": silenced_gradient(loss, sparse)
-        for loss in ("squared", "logistic", "huber", "hinge", "squared hinge")
+        for loss in ("squared", "logistic", "huber", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
 }

@@ -116,7 +116,7 @@ def test_a_row_of_zeros_has_no_limit_but_that_of_the_intercept():
 
 @either_intercept
 @either_table
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared hinge"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     n, d = BLOCK + 200, 5
     data = rows(loss, n, d, sparse, seed=1)
@@ -136,7 +136,7 @@ def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     slopes = {
         "squared": m - y,
         "logistic": -y / (1 + np.exp(y * m)),
-        "squared hinge": -2 * y * np.maximum(1 - y * m, 0),
+        "squared_hinge": -2 * y * np.maximum(1 - y * m, 0),
     }[loss]
     found = one.derivatives(limits)
     np.testing.assert_allclose(found[:d], table(data).T @ np.clip(slopes, -limits[0], limits[0]), rtol=1e-9, atol=1e-9)

@@ -9,27 +9,25 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.kernels import gradient as codes
 from tacit.privacy import NoiseSource
 from tacit.privacy.mechanisms import Vertices
 from tacit.privacy.mechanisms.affine import LARGEST_PART, AffineBucketSampler
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.problems import L1Ball, Penalty
+from tacit.problems import LOSSES, L1Ball, Penalty
 from tacit.solvers import SOLVERS, Rows
 from tacit.solvers.ball import Path, Scoring
 from tacit.solvers.ball_sparse import LazyGradient, RecomputedGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
-from tacit.solvers.passes import CURVATURE
 from tests.privacy.mechanisms.test_additive import open_meter
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
 from . import support
-from .support import PLAIN_LOSSES, either_adjacency, either_table, objective, solve, table, task
+from .support import either_adjacency, either_table, objective, solve, table, task
 
 SOLVER = SOLVERS["frank-wolfe"]
-CODES = {"squared": codes.SQUARED, "logistic": codes.LOGISTIC, "squared hinge": codes.SQUARED_HINGE}
-every_loss = pytest.mark.parametrize("loss", CODES)
+SERVED = ("squared", "logistic", "squared_hinge")
+every_loss = pytest.mark.parametrize("loss", SERVED)
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
 
 
@@ -49,7 +47,7 @@ def fit(problem, data, seed=0):
 
 
 def scoring(loss, units=2**35, bound=1.5, limit=20.0, tolerance=0.0):
-    return Scoring(CODES[loss], bound, limit, CURVATURE[loss], units, tolerance=tolerance)
+    return Scoring(LOSSES[loss].code, bound, limit, LOSSES[loss].curvature, units, tolerance=tolerance)
 
 
 # --- steps and averages ----------------------------------------------------------------------------------------------
@@ -96,7 +94,7 @@ def best_picks(kind, data, rule, path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "loss"), [*((SparseGradient, loss) for loss in CODES), (LazyGradient, "squared")], ids=str
+    ("kind", "loss"), [*((SparseGradient, loss) for loss in SERVED), (LazyGradient, "squared")], ids=str
 )
 def test_without_noise_the_picks_are_those_of_the_dense_algorithm(kind, loss):
     data, path = rows(loss, 200, 25, sparse=True, entry=1.5), Path(300, 3.0)
@@ -125,8 +123,8 @@ def test_a_tolerance_costs_little(loss):
 
 def reference(loss, Z, y, radius):
     """The least mean loss on the ball, by accelerated projected gradient."""
-    ball, plain = L1Ball(radius), PLAIN_LOSSES[loss]
-    step = len(y) / (CURVATURE[loss] * np.linalg.norm(Z, 2) ** 2)
+    ball, plain = L1Ball(radius), LOSSES[loss]
+    step = len(y) / (LOSSES[loss].curvature * np.linalg.norm(Z, 2) ** 2)
     w = ahead = np.zeros(Z.shape[1])
     for k in range(5_000):
         new = ball.project(ahead - step * Z.T @ plain.derivative(Z @ ahead, y) / len(y))
@@ -203,7 +201,7 @@ def path_law(loss, data, path, e0, limit):
     for picks in itertools.product(vertices, repeat=path.count):
         w, chance = np.zeros(d), 1.0
         for t, (j, sign) in enumerate(picks, 1):
-            slopes = np.clip(PLAIN_LOSSES[loss].derivative(Z @ w, y), -limit, limit)
+            slopes = np.clip(LOSSES[loss].derivative(Z @ w, y), -limit, limit)
             scores = e0 / (2.0 * data.entry * limit) * (Z.T @ slopes)
             weights = {v: math.exp(-v[1] * scores[v[0]]) for v in vertices}
             chance *= weights[j, sign] / sum(weights.values())
@@ -213,9 +211,9 @@ def path_law(loss, data, path, e0, limit):
     return law
 
 
-LAWS = [(loss, "bucket", True) for loss in CODES]
+LAWS = [(loss, "bucket", True) for loss in SERVED]
 LAWS += [
-    pytest.param(*law, marks=pytest.mark.slow) for law in itertools.product(CODES, ("two-level", "gumbel"), [True])
+    pytest.param(*law, marks=pytest.mark.slow) for law in itertools.product(SERVED, ("two-level", "gumbel"), [True])
 ]
 LAWS += [pytest.param("logistic", "bucket", False, marks=pytest.mark.slow)]
 
@@ -246,7 +244,7 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     assert chi_square_tail(np.array([counts[p] for p in paths]), np.array([law[p] for p in paths])) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_a_compiled_walk_draws_what_single_steps_draw(loss, monkeypatch):
     """From the same words, also where they come in small blocks, and through rows that are due."""
     data, path, units = rows(loss, 300, 40, sparse=True), Path(400, 30.0), 2**30
@@ -316,8 +314,8 @@ def test_limits_of_slopes():
     assert limit("logistic", clip=0.3) == 0.3
     assert limit("squared") == 4.0
     assert limit("squared", clip=1.5) == 1.5
-    assert limit("squared hinge") == 2.0
-    assert limit("squared hinge", 0.5, epsilon=math.inf) == 5.0
+    assert limit("squared_hinge") == 2.0
+    assert limit("squared_hinge", 0.5, epsilon=math.inf) == 5.0
 
 
 @every_loss

@@ -13,7 +13,7 @@ from tests.preprocessing.support import neighbours, transcript
 
 from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
 
-every_loss = pytest.mark.parametrize("loss", GradientSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in GradientSolver.losses])
 
 
 @pytest.fixture(params=["full", "diagonal"])

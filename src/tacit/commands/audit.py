@@ -17,16 +17,15 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
 from numpy.typing import NDArray
 
 from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, audit, checks, events
-from tacit.problems import Penalty
+from tacit.problems import LOSSES, MULTINOMIAL, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Solver, Task, choose
-from tacit.solvers.task import LossName
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
 SECONDS, LEAST, MOST = 25.0, 200, 10_000
@@ -44,13 +43,13 @@ _ONE_STEP = {
 
 def run(arguments: Namespace) -> int:
     """Audit; 1 when a bound contradicts the claim."""
-    loss = checks.one_of("loss", arguments.loss, get_args(LossName))
+    loss = LOSSES[checks.one_of("loss", arguments.loss, tuple(LOSSES))]
     confidence = checks.open_unit("confidence", arguments.confidence)
     budget = Budget(arguments.epsilon, arguments.delta, arguments.adjacency)
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
-    outputs = CLASSES if loss == "multinomial" else 1
-    task = Task(ROWS, 1, loss, outputs, False, False, budget)  # type: ignore[arg-type]
+    outputs = CLASSES if loss == MULTINOMIAL else 1
+    task = Task(ROWS, 1, loss, outputs, False, False, budget)
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     if arguments.steps == "one":
         task = replace(task, options=_ONE_STEP.get(solver.name, Options()))
@@ -111,7 +110,7 @@ class MeterOfPresent:
 
 def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
     """Two tables of bounded rows that differ in the last one, which one of them may be without."""
-    low, high = {"squared": (-SIZE, SIZE), "multinomial": (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
+    low, high = {SQUARED: (-SIZE, SIZE), MULTINOMIAL: (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
     Z = np.resize([SIZE, -SIZE], (task.n - 1, task.d))
     targets = np.resize([low, low, high, high], task.n - 1)
     if solver.name == "objective":  # whose row tells most where the weights speak against it

@@ -23,9 +23,9 @@ from tacit.preprocessing.validation import (
 )
 from tacit.privacy import Budget, checks
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.problems import Penalty
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import SOLVERS, Options, Task, choose, limits
-from tacit.solvers.task import LossName, PenaltyName
+from tacit.solvers.task import PenaltyName
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ class PrivateLinearModel(BaseEstimator):
         X: NDArray[np.floating] | csr_array,
         targets: Floats,
         *,
-        loss: LossName,
+        loss: Loss,
         outputs: int,
         l2: float,
         l1: float = 0.0,
@@ -139,7 +139,7 @@ class PrivateLinearModel(BaseEstimator):
         )
         fit = private_fit(request, X, targets)
         self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
-        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != "squared" else fit.coef_noise[0]
+        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != SQUARED else fit.coef_noise[0]
         self.plan_, self.guarantee_ = fit.plan, fit.guarantee
         return fit
 

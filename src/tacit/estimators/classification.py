@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.estimators.base import PrivateLinearModel, dense
 from tacit.preprocessing.validation import inverse_strength
-from tacit.solvers.task import LossName
+from tacit.problems import Loss
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         return self
 
     @abstractmethod
-    def _loss_of(self, classes: int) -> LossName:
+    def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
 
     def _check_parameters(self) -> None:

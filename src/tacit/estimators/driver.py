@@ -25,7 +25,7 @@ from tacit.preprocessing.scales import (
 )
 from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
 from tacit.privacy.plan import CalibratedPlan
-from tacit.problems import Penalty, clip_rows
+from tacit.problems import SQUARED, Penalty, clip_rows
 from tacit.solvers import Rows, Solver, Task, limits
 from tacit.solvers.task import Layout
 
@@ -129,7 +129,7 @@ class _Bounding:
     @classmethod
     def of(cls, request: Request) -> "_Bounding":
         task = request.task
-        label = LabelScale(task.n, request.y_bounds) if task.loss == "squared" else None
+        label = LabelScale(task.n, request.y_bounds) if task.loss == SQUARED else None
         if task.options.entry_bound is not None:
             return cls(EntryScale(task.d, task.options.entry_bound), label, task)
         if task.sparse:

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.wording import BUDGET, OPTIONS, RANDOM, REGRESSOR_ATTRIBUTES, ROW_NORM, Y_BOUNDS
 from tacit.preprocessing.validation import penalty_strength, target_bounds
+from tacit.problems import SQUARED
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         targets = np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(X.shape[0])
         bounds = target_bounds(self.y_bounds)
-        fit = self._fit(X, targets, loss="squared", outputs=1, l2=l2, l1=l1, y_bounds=bounds)
+        fit = self._fit(X, targets, loss=SQUARED, outputs=1, l2=l2, l1=l1, y_bounds=bounds)
         self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
         self.y_bounds_ = fit.y_bounds
         return self

@@ -16,8 +16,9 @@ import math
 import numpy as np
 
 from tacit.compilation import compiled
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped, slope_at
+from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped
 from tacit.problems.compiled import kernel
+from tacit.problems.slopes import slope
 
 Entries = tuple[Table, Places, Places, float]
 Columns = tuple[int, Places, Places]
@@ -57,7 +58,7 @@ def look_at_rows(
             before = indices[p]
             counts[indices[p] >> bits] += 1
         present[i] = math.isfinite(norm) and math.isfinite(targets[i])
-        slopes[i] = slope_at(offset, targets[i], loss, limit) if present[i] else 0.0
+        slopes[i] = clipped(slope(offset, targets[i], loss, 1.0), limit) if present[i] else 0.0
         weight = unit * slopes[i]
         # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
         for p in range(indptr[i], indptr[i + 1]):
@@ -118,7 +119,7 @@ def sparse_gradient(
             margin = offset
             for p in range(indptr[i], indptr[i + 1]):
                 margin += weights[indices[p]] * clipped(data[p], bound)
-            weight = unit * slope_at(margin, targets[i], loss, limit)
+            weight = unit * clipped(slope(margin, targets[i], loss, 1.0), limit)
             for p in range(indptr[i], indptr[i + 1]):
                 scores[indices[p]] += int(weight * clipped(data[p], bound))
 

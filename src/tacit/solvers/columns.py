@@ -16,7 +16,8 @@ from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
 from tacit.kernels.gradient import sum_depth
 from tacit.privacy.mechanisms import Tape
-from tacit.solvers.passes import CODES, SHRINK
+from tacit.problems import SQUARED
+from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Rows, Task
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ class Columns:
     def __init__(self, task: Task, rows: Rows) -> None:
         self._task = task
         self._targets = rows.targets
-        self._code = CODES[task.loss]
+        self._code = task.loss.code
         self._count = len(rows.targets)
         self.margins = np.zeros(self._count)  # less the targets, for the squared loss
         self._parts: tuple[Any, ...]
@@ -93,7 +94,7 @@ class Columns:
     def move_to(self, w: Floats) -> None:
         """Take the margins of these weights."""
         self._run("margins", w, self.margins)
-        if self._task.loss == "squared":
+        if self._task.loss == SQUARED:
             self.margins -= self._targets
 
     def move(self, j: int, change: float) -> None:

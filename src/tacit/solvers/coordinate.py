@@ -42,18 +42,17 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
-from tacit.problems import Penalty
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns, Walk
-from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.solvers.passes import SHRINK
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
-_INTERCEPT_LIMIT: dict[LossName, float] = {"squared": LIMIT, "logistic": 1.0, "squared hinge": LIMIT}
 """What a row's derivative is clipped to for the intercept: wide, as targets that lean to one side would bias it."""
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
@@ -91,15 +90,15 @@ class Settings:
         return cls(
             passes,
             clip=options.clip or usual * min(growth, _NO_CLIP),
-            intercept_limit=min(_INTERCEPT_LIMIT[task.loss], task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
+            intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
             step=options.step or 1.0,
             loops=min(loops, passes),
             tail=passes - passes // 2 if averaging == "tail" else 1,
         )
 
-    def amplification(self, loss: LossName) -> float:
+    def amplification(self, loss: Loss) -> float:
         """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
-        held = 1.0 - min(1.0, self.step * TYPICAL_CURVATURE[loss] / CURVATURE[loss])
+        held = 1.0 - min(1.0, self.step * loss.typical / loss.curvature)
         reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
         tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
         reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
@@ -111,8 +110,8 @@ class CoordinateSolver:
     """Noisy proximal coordinate descent."""
 
     name: ClassVar[str] = "coordinate"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = (
@@ -137,7 +136,7 @@ class CoordinateSolver:
         columns = Columns(task, rows)
         bounds = smoothness.constants(task, columns, meter)
         clipping = _Clipping.of(task, settings, columns, bounds)
-        steps = settings.step / (CURVATURE[task.loss] * bounds)
+        steps = settings.step / (task.loss.curvature * bounds)
         rules = kernels.rules(clipping.caps, clipping.units, steps, penalty.with_intercept(), task.n)
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)

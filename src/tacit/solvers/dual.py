@@ -47,10 +47,10 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Batches, GaussianSequence, GaussianVector, SampledSteps, Sensitivity, Tape
-from tacit.problems import Penalty
+from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
-from tacit.solvers.passes import CODES, CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -87,17 +87,15 @@ class Settings:
         growth = max(1.0, math.sqrt(task.calm))
         whole = growth > _CALM and options.batch_size is None and options.variant == "secret"
         batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
-        most = _MOST_STEPS * (4 if task.loss == "hinge" else 1)  # whose dual is not curved
-        far, bearable, long, penalty = _FAR if task.loss == "squared" else _BOUNDED
+        most = _MOST_STEPS * (4 if task.loss == HINGE else 1)  # whose dual is not curved
+        far, bearable, long, penalty = _FAR if task.loss == SQUARED else _BOUNDED
         nu = max(task.nu, 1e-300)
         passes = min(most, most / 100 * growth) if whole else _PASSES * min(max(1.0, math.sqrt(long / nu)), 10.0)
         return cls(
             steps=max(1, round((options.n_passes or passes) * task.n / batch)),
             batch=float(batch),
             sampling=batch / task.n,
-            reach=far
-            * min(1.0, (bearable / nu) ** 0.4)
-            * (min(growth, 4.0) if whole and task.loss != "hinge" else 1.0),
+            reach=far * min(1.0, (bearable / nu) ** 0.4) * (min(growth, 4.0) if whole and task.loss != HINGE else 1.0),
             penalty=max(penalty / growth**2, _SMALLEST) if whole else penalty,
             momentum=whole,
             kink=_KINK / growth**2 if whole else 0.0,
@@ -109,8 +107,8 @@ class DualSolver:
     """Stochastic dual coordinate steps with a secret dual vector."""
 
     name: ClassVar[str] = "dual"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "hinge", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("logistic", "hinge", "squared hinge")
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, HINGE, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = (LOGISTIC, HINGE, SQUARED_HINGE)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size", "clip", "variant", "inner")
@@ -247,7 +245,7 @@ def _primal(task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
     sensitivity = 2.0 * clip * math.sqrt(size)
     mechanism = GaussianVector(Sensitivity(sensitivity, sensitivity), bound=clip)
     passes = Passes(task, rows)
-    curvature = CURVATURE[task.loss] * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
+    curvature = task.loss.curvature * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
     l2 = np.append(penalty.l2, 0.0)
     theta = np.zeros((1, task.d + 1))
     left: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -284,7 +282,7 @@ class _Duals:
 
     def __init__(self, task: Task, rows: Rows, scale: Floats, settings: Settings) -> None:
         self._targets = rows.targets
-        self._loss = CODES[task.loss]
+        self._loss = task.loss.code
         self._inner = kernels.NEWTON if task.options.inner == "newton" else kernels.EXACT
         self._kink = settings.kink
         self._bias = 1.0 if task.fit_intercept else 0.0

@@ -43,10 +43,10 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
-from tacit.problems import Penalty
+from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
 from tacit.solvers import rescaled
-from tacit.solvers.passes import CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class Settings:
         """From n, d and mu alone."""
         width = math.sqrt(task.width)
         kappa = 0.5 * (0.05 / max(task.nu, 1e-12)) ** 0.25
-        kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == "squared" else max(0.3, kappa))
+        kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == SQUARED else max(0.3, kappa))
         growth = max(1.0, math.sqrt(task.calm))
         steps = task.options.n_iter or round(_STEPS * min(40.0, growth))
         return cls(
@@ -87,8 +87,8 @@ class GradientSolver:
     """Noisy gradient steps with a private preconditioner."""
 
     name: ClassVar[str] = "gradient"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL)
+    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter",)
@@ -132,7 +132,7 @@ class GradientSolver:
             ahead = w + settings.momentum * step / (step + 3) * (w - before)
             if step >= steps - tail:
                 mean += w / tail
-        if task.loss != "squared":
+        if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
             variance = float(curvature.moments @ np.square(noise * curvature.amplification(steps, curvature.moments)))
@@ -181,7 +181,7 @@ def _released_curvature(task: Task, passes: Passes, l2: Floats, meter: Meter) ->
     """The second moments, or for many columns their diagonal and how far the largest eigenvalue exceeds it."""
     n, width = task.n, task.width
     radius = Settings.of(task).radius
-    h = CURVATURE[task.loss]
+    h = task.loss.curvature
     slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
     outer = Sensitivity.outer_product(radius)
     sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)

@@ -37,11 +37,11 @@ from numpy.typing import NDArray
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
-from tacit.problems import Penalty
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns
-from tacit.solvers.passes import CURVATURE, SHRINK
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.solvers.passes import SHRINK
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -76,8 +76,8 @@ class GreedySolver:
     """Greedy coordinate descent with private selections."""
 
     name: ClassVar[str] = "greedy"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = ("n_iter", "clip", "step", "smoothness")
@@ -103,7 +103,7 @@ class GreedySolver:
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
         derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
-        steps = settings.step / (CURVATURE[task.loss] * bounds)
+        steps = settings.step / (task.loss.curvature * bounds)
         penalty = penalty.with_intercept()
         w = np.clip(np.zeros(task.d + 1), penalty.low, penalty.high)
         columns.move_to(w)

@@ -35,14 +35,13 @@ from scipy.linalg import LinAlgError, solve
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tacit.kernels import gradient as kernels
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
-from tacit.problems import Penalty, clip_rows
-from tacit.solvers.passes import CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.problems import HUBER, LOGISTIC, SQUARED, Loss, Penalty, clip_rows
+from tacit.solvers.passes import Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +65,7 @@ class Settings:
         """From n, d and mu alone."""
         growth = max(1.0, math.sqrt(task.calm))
         radius = math.sqrt(task.width) * min(growth, LIMIT)
-        slope = 1.0 if task.loss == "logistic" else min(growth, 1e6)
+        slope = 1.0 if task.loss == LOGISTIC else min(growth, 1e6)
         return cls(radius, slope)
 
 
@@ -75,8 +74,8 @@ class ObjectiveSolver:
     """Objective perturbation with an approximate minimiser."""
 
     name: ClassVar[str] = "objective"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
@@ -92,7 +91,7 @@ class ObjectiveSolver:
     def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
         """The approximate minimiser, with noise."""
         settings = Settings.of(task)
-        radius, slope, h = settings.radius, settings.slope, CURVATURE[task.loss]
+        radius, slope, h = settings.radius, settings.slope, task.loss.curvature
         mechanism = ObjectivePerturbation(slope * radius, h * radius**2)
         convexity = mechanism.convexity(meter, "linear term")
         deviation = mechanism.deviation(meter, "linear term")
@@ -122,8 +121,8 @@ class _Problem:
 
     def __init__(self, task: Task, rows: Rows, settings: Settings, l2: Floats, linear: Floats) -> None:
         self._task, self._settings, self._l2, self._linear = task, settings, l2, linear
-        self._code = kernels.LOGISTIC if task.loss == "logistic" else kernels.HUBER
-        self._h = CURVATURE[task.loss]
+        self._code = (HUBER if task.loss == SQUARED else task.loss).code
+        self._h = task.loss.curvature
         room = math.sqrt(settings.radius**2 - task.fit_intercept)
         clipped: Any = clip_rows(rows.Z, room)
         self._rows = Rows(clipped, rows.targets)
@@ -219,7 +218,7 @@ class _Problem:
         """Of the loss in each row's margin."""
         d = self._task.d
         margins = self._rows.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
-        if self._task.loss == "logistic":
+        if self._task.loss == LOGISTIC:
             half = np.exp(-np.abs(margins) / 2)
             return np.square(half / (1.0 + half**2))
         return (np.abs(margins - self._rows.targets) < self._settings.slope).astype(np.float64)

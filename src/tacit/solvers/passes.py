@@ -13,35 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit.kernels import gradient as kernels
-from tacit.solvers.task import LossName, Rows, Task
+from tacit.solvers.task import Rows, Task
 
 Floats = NDArray[np.float64]
 
 SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
-CODES: dict[LossName, int] = {
-    "squared": kernels.SQUARED,
-    "logistic": kernels.LOGISTIC,
-    "multinomial": kernels.MULTINOMIAL,
-    "hinge": kernels.HINGE,
-    "squared hinge": kernels.SQUARED_HINGE,
-}
-CURVATURE: dict[LossName, float] = {
-    "squared": 1.0,
-    "logistic": 0.25,
-    "multinomial": 0.5,
-    "hinge": 1.0,
-    "squared hinge": 2.0,
-}
-"""Bounds on the second derivative in the margin; the hinge's is for a kink rounded over a width of 1."""
-
-TYPICAL_CURVATURE: dict[LossName, float] = {
-    "squared": 0.45,
-    "logistic": 0.13,
-    "multinomial": 0.11,
-    "hinge": 0.25,
-    "squared hinge": 0.2,
-}
-"""What is left of a loss's curvature on standardised columns where many gradients are clipped; for the stated noise."""
 
 
 class Passes:
@@ -72,7 +48,7 @@ class Passes:
     def gradient(self, w: Floats, clip: float, shape: float = 1.0, code: int | None = None) -> Floats:
         """The sum of clipped gradients; `shape` rounds the hinge, `code` names another loss than the task's."""
         out = np.empty_like(w)
-        code = CODES[self._task.loss] if code is None else code
+        code = self._task.loss.code if code is None else code
         if isinstance(self._Z, csr_array):
             place = self._Z.data, self._indices, self._indptr
             kernels.sparse_gradient(*place, self._norms, self._bias, self._targets, w, code, shape, clip, out)

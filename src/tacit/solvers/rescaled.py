@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.problems import Penalty
+from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import text
 from tacit.solvers.task import Rows, Solution, Task
 
@@ -65,7 +65,7 @@ _PENALTY = 0.1
 
 def serves(task: Task) -> bool:
     """Whether this form is the one for the task."""
-    return task.sparse and task.loss == "logistic" and task.outputs == 1 and task.d > WIDE
+    return task.sparse and task.loss == LOGISTIC and task.outputs == 1 and task.d > WIDE
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.problems import Penalty
-from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss, Penalty
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 Floats = NDArray[np.float64]
 
@@ -71,9 +71,9 @@ class Settings:
             sampling = min(1.0, max(wanted, _LEAST_BATCH / n))
         if options.n_passes is not None:
             steps = max(1, round(options.n_passes / sampling))
-        kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == "hinge" else 1.0
+        kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == HINGE else 1.0
         momentum = max(_MOMENTUM, 1.0 - 10.0 / steps)
-        safe = kink / (CURVATURE[task.loss] * task.width)
+        safe = kink / (task.loss.curvature * task.width)
         # All steps together move a weight by `travel` times the gradient; noise then moves a margin by travel nu / 2.
         travel = 0.6 / max(task.nu, 1e-300)
         longest = travel * (1.0 - momentum) / steps
@@ -103,8 +103,8 @@ class SGDSolver:
     """Clipped stochastic gradient steps on Poisson samples."""
 
     name: ClassVar[str] = "sgd"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL, HINGE, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")
@@ -155,7 +155,7 @@ def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
 
 def _amplification(task: Task, settings: Settings, l2: float) -> float:
     """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column."""
-    own = _reach(settings, TYPICAL_CURVATURE[task.loss], l2)
+    own = _reach(settings, task.loss.typical, l2)
     if task.outputs == 1:
         return own
     shared = _reach(settings, 0.0, l2)  # what all classes have in common changes no probability, so nothing holds it

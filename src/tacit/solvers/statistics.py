@@ -30,9 +30,9 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
-from tacit.problems import Penalty
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers.passes import SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Task
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _FLOOR = 1e-10  # keeps the solution finite where a column is constant and nothing penalises it
 
@@ -42,8 +42,8 @@ class StatisticsSolver:
     """Noisy sufficient statistics, with shrinkage."""
 
     name: ClassVar[str] = "statistics"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from tacit.privacy import Budget, Meter, Plan
 from tacit.privacy.checks import Adjacency
-from tacit.problems import Penalty
+from tacit.problems import Loss, Penalty
 
 Floats = NDArray[np.float64]
-LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
 PenaltyName = Literal["l2", "l1", "bounds"]
 Layout = Literal["rows", "short rows", "columns", "entries"]
 
@@ -48,7 +47,7 @@ class Task:
 
     n: int
     d: int
-    loss: LossName
+    loss: Loss
     outputs: int
     sparse: bool
     fit_intercept: bool
@@ -116,11 +115,11 @@ class Solver(Protocol):
         """What users call it."""
 
     @property
-    def losses(self) -> tuple[LossName, ...]:
+    def losses(self) -> tuple[Loss, ...]:
         """The losses it serves."""
 
     @property
-    def multiclass(self) -> tuple[LossName, ...]:
+    def multiclass(self) -> tuple[Loss, ...]:
         """Those of them that it serves for more than two classes."""
 
     @property
