@@ -1,14 +1,12 @@
 """What users import: scikit-learn estimators that spend a privacy budget.
 
-An estimator validates and composes; `driver` is the path of a fit; no numerics and no noise live here.
+An estimator validates and composes; `fit` is the path of a fit; no numerics and no noise live here.
 """
 
-from tacit.estimators.driver import FewRowsWarning
-from tacit.estimators.lasso import ElasticNet, Lasso
-from tacit.estimators.logistic import LogisticRegression
+from tacit.estimators.classifiers import LinearSVC, LogisticRegression
+from tacit.estimators.fit import FewRowsWarning
 from tacit.estimators.pca import PCA
-from tacit.estimators.regression import LinearRegression, Ridge
-from tacit.estimators.svc import LinearSVC
+from tacit.estimators.regressors import ElasticNet, Lasso, LinearRegression, Ridge
 
 __all__ = [
     "PCA",

@@ -1,6 +1,8 @@
 """What all linear estimators share: common parameters, validation, the clip at prediction, export."""
 
-from typing import Any
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,32 +14,37 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.driver import Fit, Request, private_fit
+from tacit._types import Floats
+from tacit.bounding import LinearModel, Units
+from tacit.estimators.fit import FewRowsWarning, private_fit
+from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
+from tacit.blocks.validate import validated
 from tacit.kernels.gradient import dense_margins
-from tacit.preprocessing.validation import (
-    averaging_rule,
-    coefficient_bounds,
-    declared_size,
-    smoothness_constants,
-    validated,
-)
-from tacit.privacy import Budget, checks
-from tacit.privacy.mechanisms.vertices import SAMPLERS
+from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
-from tacit.solvers import SOLVERS, Options, Task, choose, limits
-from tacit.solvers.task import PenaltyName
-
-Floats = NDArray[np.float64]
+from tacit.problems.task import LinearTask
+from tacit.solvers import Solver, check_solver, choose
 
 _PREDICT_BLOCK = 4096
 
 
+@dataclass(eq=False, repr=False)
 class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
 
-    predicts_rows_alone = True  # `tacit.metrics.evaluate` reads it: a row's prediction does not depend on others
+    predicts_rows_alone: ClassVar[bool] = True  # for `tacit.metrics`: a row's prediction does not depend on others
+    _serves_ball: ClassVar[bool] = False  # an l1 ball can take the place of the penalty
 
-    _serves_ball = True  # an l1 ball can take the place of the penalty
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "add-remove"
+    _: KW_ONLY
+    row_norm: float | None = None
+    solver: str | Solver = "auto"
+    fit_intercept: bool = True
+    coef_bounds: Any = None
+    random_state: int | None = None
+    verbose: int = 0
 
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
@@ -53,16 +60,27 @@ class PrivateLinearModel(BaseEstimator):
         return X, y
 
     @property
+    def _solver_name(self) -> str:
+        """What the solver is called, however it was given."""
+        return self.solver.name if isinstance(self.solver, Solver) else self.solver
+
+    @property
+    def _radius(self) -> float | None:
+        """The radius of the l1 ball, if one was asked for."""
+        radius = getattr(self, "l1_radius", None)
+        return None if radius is None else declared_size("l1_radius", radius)
+
+    @property
     def _wants_ball(self) -> bool:
         """Whether coefficients are kept in an l1 ball, in place of a penalty."""
-        return self.solver == "frank-wolfe" or (self.solver == "auto" and self.l1_radius is not None)
+        return self._solver_name == "frank-wolfe" or (self._solver_name == "auto" and self._radius is not None)
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
-        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)
+        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         if self.row_norm is not None:
             declared_size("row_norm", self.row_norm)
-        checks.one_of("solver", self.solver, ("auto", *SOLVERS))
+        check_solver(self.solver)
         if self._wants_ball and not self._serves_ball:
             raise ValueError(
                 f"{type(self).__name__} has an l2 penalty, which solver='frank-wolfe' does not serve; Lasso and"
@@ -71,39 +89,9 @@ class PrivateLinearModel(BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         coefficient_bounds(self.coef_bounds)
-        self._options()
-        if not isinstance(self.verbose, bool):
-            checks.count("verbose", self.verbose, least=0)
+        verbosity(self.verbose)
         if self.random_state is not None:
-            from tacit.privacy.noise.source import whole_seed
-
-            whole_seed(self.random_state)
-
-    def _options(self, d: int | None = None) -> Options:
-        """What the solver is told, checked; lengths of arrays only where the number of features is known."""
-        order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
-        clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
-        if (order, clipping) == ("random", "row"):
-            raise ValueError(
-                "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
-                " equally often, as order='permuted' and order='cyclic' do"
-            )
-        return Options(
-            None if self.n_iter is None else limits.checked_iterations(self.n_iter, self.solver),
-            None if self.n_passes is None else limits.checked_passes(self.n_passes),
-            None if self.batch_size is None else checks.count("batch_size", self.batch_size),
-            order,
-            clipping,
-            None if self.clip is None else declared_size("clip", self.clip),
-            None if self.step is None else declared_size("step", self.step),
-            averaging_rule(self.averaging),
-            smoothness_constants(self.smoothness, d),
-            checks.one_of("variant", self.variant, ("secret", "published", "sequential", "primal")),
-            checks.one_of("inner", self.inner, ("exact", "newton")),
-            None if self.l1_radius is None else declared_size("l1_radius", self.l1_radius),
-            None if self.entry_bound is None else declared_size("entry_bound", self.entry_bound),
-            checks.one_of("sampler", self.sampler, tuple(SAMPLERS)),
-        )
+            checks.whole_seed(self.random_state)
 
     def _fit(
         self,
@@ -111,37 +99,38 @@ class PrivateLinearModel(BaseEstimator):
         targets: Floats,
         *,
         loss: Loss,
-        outputs: int,
-        l2: float,
+        outputs: int = 1,
+        l2: float = 0.0,
         l1: float = 0.0,
         y_bounds: tuple[float, float] | None = None,
-    ) -> Fit:
-        """Run the driver and keep what it released."""
+    ) -> LinearModel:
+        """Take the path of a fit, and keep what it released."""
         n, d = X.shape
-        if self.batch_size is not None and self.batch_size > n:
-            raise ValueError(f"batch_size must be at most the number of rows, {n:,}, got {self.batch_size!r}")
-        budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)
-        coef_bounds = coefficient_bounds(self.coef_bounds, d)
         if self._wants_ball:
             l1 = l2 = 0.0
-        penalties = _penalties(l2, l1, coef_bounds is not None)
-        intercept = bool(self.fit_intercept)
-        task = Task(n, d, loss, outputs, _is_sparse(X), intercept, budget, penalties, self._options(d))
-        row_norm = None if self.row_norm is None else float(self.row_norm)
-        request = Request(
-            task,
-            choose(self.solver, task),
-            Penalty(l1, l2, *(coef_bounds or ())),
-            row_norm,
-            y_bounds,
-            self.random_state,
-            int(self.verbose),
+        task = LinearTask(
+            unit=Unit("row", n),
+            d=d,
+            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
+            sparse=_is_sparse(X),
+            row_norm=None if self.row_norm is None else float(self.row_norm),
+            loss=loss,
+            outputs=outputs,
+            fit_intercept=bool(self.fit_intercept),
+            penalty=Penalty(l1, l2, *(coefficient_bounds(self.coef_bounds, d) or ())),
+            l1_radius=self._radius,
+            y_bounds=y_bounds,
         )
-        fit = private_fit(request, X, targets)
-        self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
-        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != SQUARED else fit.coef_noise[0]
-        self.plan_, self.guarantee_ = fit.plan, fit.guarantee
-        return fit
+        solver = choose(self.solver, task)
+        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+        units: Units = fitted.units
+        if units.warning is not None:
+            warnings.warn(units.warning, FewRowsWarning, stacklevel=3)
+        model = units.model(fitted.result, task.penalty)
+        self.clip_low_, self.clip_high_ = units.clip_low, units.clip_high
+        self.coef_noise_ = model.coef_noise if outputs > 1 or loss != SQUARED else model.coef_noise[0]
+        self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
+        return model
 
     def _margins(self, X: Any) -> Floats:
         """The linear function on clipped rows, of shape (n, outputs); each row by itself, to the last bit."""
@@ -206,8 +195,3 @@ def dense(coef: Any) -> Floats:
 def _is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
 
-
-def _penalties(l2: float, l1: float, bounds: bool) -> tuple[PenaltyName, ...]:
-    """What the solver must serve. Without any penalty that is l2 of strength 0: plain losses are smooth."""
-    asked: dict[PenaltyName, bool] = {"l2": l2 > 0 or l1 == 0, "l1": l1 > 0, "bounds": bounds}
-    return tuple(name for name, wanted in asked.items() if wanted)

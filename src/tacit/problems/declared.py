@@ -1,47 +1,15 @@
-"""scikit-learn's validation, with messages that do not quote the data.
-
-An error may end up in a log. scikit-learn prints the table when it is complex or has one dimension, and NumPy prints
-the string that is not a number; what is raised here keeps the kind of error and what to do about it.
-"""
+"""What a user declares, checked: sizes, strengths, bounds. Messages name the parameter and what would be accepted."""
 
 import math
-import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
+from tacit._types import Floats
 from tacit.privacy import checks
 from tacit.problems.penalty import LARGEST, SMALLEST
 
-Floats = NDArray[np.float64]
-
-_QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
-_RESHAPE = (
-    " Reshape your data either using array.reshape(-1, 1) if it has a single feature"
-    " or array.reshape(1, -1) if it holds a single row."
-)
 AVERAGING = ("last", "tail", "periodic")
-
-
-def validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """`validate_data`; its errors without the data."""
-    try:
-        return validate_data(estimator, *data, **options)
-    except (TypeError, ValueError, OverflowError) as error:
-        told = type(error) if type(error) in (TypeError, ValueError) else ValueError
-        message = without_data(str(error))
-    # Outside the handler, so that the error that quotes the data is not this one's context.
-    raise told(message)
-
-
-def without_data(message: str) -> str:
-    """The first line, without what it quotes: tables come on later lines, strings in quotes."""
-    if message.startswith("The feature names"):  # names of columns are public
-        return message
-    first = _QUOTED.sub("'...'", message.partition("\n")[0])
-    return first.rstrip(":.") + "." + _RESHAPE if "Reshape your data" in message else first
 
 
 def declared_size(name: str, value: object) -> float:
@@ -171,3 +139,8 @@ def _described(value: Any) -> str:
         return f"an array of shape {value.shape} and type {value.dtype}"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def verbosity(value: Any) -> int:
+    """`verbose`: True, False or a number of at least 0."""
+    return int(value) if isinstance(value, bool) else checks.count("verbose", value, least=0)

@@ -50,40 +50,6 @@ _NORM_QUANTILE = 0.95
 _NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
 
 
-@dataclass(frozen=True, eq=False)
-class Scaling:
-    """A released centre and scale for each column.
-
-    `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
-    """
-
-    centre: Floats
-    scale: Floats
-    limit: float
-    lost: int = 0
-    pooled: bool = False
-
-    @property
-    def low(self) -> Floats:
-        """What smaller values are clipped to."""
-        return self.centre - self.limit * self.scale
-
-    @property
-    def high(self) -> Floats:
-        """What larger values are clipped to."""
-        return self.centre + self.limit * self.scale
-
-    def transform(self, X: Table, layout: str = "rows") -> Any:
-        """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
-
-        Rounding to single precision is part of the bounded data: a function of each entry alone.
-        """
-        kind = np.float64 if layout == "rows" else np.float32
-        out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        standardize(X, self.centre, self.scale, self.limit, out)
-        return out
-
-
 @dataclass(frozen=True)
 class MagnitudeScale:
     """Centre and scale of every column of a dense table, nothing declared."""

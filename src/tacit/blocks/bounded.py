@@ -1,0 +1,74 @@
+"""Bounded rows: what an algorithm is handed to work on, and the released units they are in."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit._types import Floats, Integers
+from tacit.kernels.scaling import standardize
+from tacit.problems import Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A released centre and scale for each column.
+
+    `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
+    """
+
+    centre: Floats
+    scale: Floats
+    limit: float
+    lost: int = 0
+    pooled: bool = False
+
+    @property
+    def low(self) -> Floats:
+        """What smaller values are clipped to."""
+        return self.centre - self.limit * self.scale
+
+    @property
+    def high(self) -> Floats:
+        """What larger values are clipped to."""
+        return self.centre + self.limit * self.scale
+
+    def transform(self, X: NDArray[np.floating], layout: str = "rows") -> Any:
+        """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
+
+        Rounding to single precision is part of the bounded data: a function of each entry alone.
+        """
+        kind = np.float64 if layout == "rows" else np.float32
+        out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
+        standardize(X, self.centre, self.scale, self.limit, out)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Bounded rows, their targets, and the penalty on weights for them.
+
+    `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (sparse), and stored as the algorithm's
+    `layout` asks: by rows, or by short rows or columns in single precision; CSR or CSC if sparse. `targets` are -1 or
+    +1, class numbers, or scaled and clipped values, by the loss. Private, and only for an algorithm's `run`.
+
+    For "entries" what is bounded is each entry, by `entry`, which is public: dense rows are short and clipped to it;
+    sparse ones are as they came, in the user's units, and are the algorithm's to clip.
+
+    `units` are released: what leads back to the user's units.
+    """
+
+    Z: Any
+    targets: Floats
+    penalty: Penalty
+    entry: float = math.inf
+    units: Any = None
+
+    def some(self, places: Integers) -> "Bounded":
+        """The rows at these places; which they are is as private as the rows."""
+        return Bounded(self.Z[places], self.targets[places], self.penalty, self.entry, self.units)
+
+    def __repr__(self) -> str:
+        return "Bounded(private)"

@@ -1,0 +1,38 @@
+"""Private scales, centres and clips: how the rows of a fit get bounded, inside its own budget.
+
+linear       `LinearBounding`: which scales a linear model needs, and the way back to the user's units
+scales       centres and scales of columns, of row norms and of a target
+centring     the mean and the radius of a PCA
+magnitudes   reading scales off noisy histograms (released numbers only)
+"""
+
+from typing import Any, Protocol
+
+from tacit.bounding.centring import Centring
+from tacit.bounding.linear import LinearBounding, LinearModel, Units
+from tacit.privacy import Gate, Release
+from tacit.problems.task import ComponentsTask, LinearTask
+
+
+class Bounding(Protocol):
+    """How rows will be bounded: what that releases, what is left of the budget, and how it runs."""
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left for the algorithm."""
+
+    def releases(self) -> tuple[Release, ...]:
+        """Every release of the bounding."""
+
+    def run(self, table: Any, gate: Gate) -> Any:
+        """Bounded rows, with the released `units` they are in."""
+
+
+def bounding_for(task: LinearTask | ComponentsTask, algorithm: Any) -> Bounding:
+    """The bounding that a task and its algorithm ask for."""
+    if isinstance(task, ComponentsTask):
+        return Centring(task)
+    return LinearBounding.of(task, algorithm.layout, getattr(algorithm, "entry_bound", None))
+
+
+__all__ = ["Bounding", "Centring", "LinearBounding", "LinearModel", "Units", "bounding_for"]

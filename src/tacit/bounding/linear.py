@@ -1,0 +1,203 @@
+"""The bounding step of a linear model: which scales are released, for which part of the budget, and the way back."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array
+
+from tacit._types import Floats
+from tacit.blocks import Bounded, Scaling, clip_rows
+from tacit.bounding.scales import EntryScale, LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.kernels.gradient import sparse_norms
+from tacit.privacy import Gate, Release
+from tacit.problems import SQUARED, Penalty
+from tacit.problems.task import LinearTask
+
+_LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
+_ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
+_ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
+
+Features = MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale
+
+
+class Found(Protocol):
+    """Weights on bounded data and their noise, as an algorithm returns them."""
+
+    @property
+    def weights(self) -> Floats:
+        """Of shape (outputs, d + 1), the intercept last."""
+
+    @property
+    def noise(self) -> Floats:
+        """The deviation that the noise alone gives each of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear model in the user's units."""
+
+    coef: Floats
+    intercept: Floats
+    coef_noise: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units that a linear model was found in: all released or declared."""
+
+    features: Scaling
+    target: Scaling | None  # of a regression
+    y_bounds: tuple[float, float] | None
+    clips: bool  # whether columns are clipped: those of sparse rows, which are bounded by their norm, are not
+
+    @property
+    def clip_low(self) -> Floats:
+        """What smaller values are clipped to."""
+        return self.features.low if self.clips else np.full(len(self.features.scale), -math.inf)
+
+    @property
+    def clip_high(self) -> Floats:
+        """What larger values are clipped to."""
+        return self.features.high if self.clips else np.full(len(self.features.scale), math.inf)
+
+    def model(self, found: Found, penalty: Penalty) -> LinearModel:
+        """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
+        coef, intercept = self._of(found.weights)
+        coef_noise, _ = self._of(found.noise)
+        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise)
+
+    def _of(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Weights on (x - centre) / scale, turned into weights on x; on y where the target was scaled."""
+        coef = weights[:, :-1] / self.features.scale
+        intercept = weights[:, -1] - coef @ self.features.centre
+        if self.target is not None:
+            coef, intercept = coef * self.target.scale, intercept * self.target.scale + self.target.centre
+        return coef, intercept
+
+    @property
+    def warning(self) -> str | None:
+        """What was lost in the noise, and what to declare; None where nothing was."""
+        features, d = self.features, len(self.features.scale)
+        lost = [f"{features.lost} of {d} columns (declare row_norm)"] if features.lost else []
+        if self.target is not None and self.target.lost:
+            lost.append("the target (declare y_bounds)")
+        told = []
+        if features.pooled and not features.lost:
+            told.append(
+                f"the budget is too small to find a scale for each of {d} columns (declare row_norm, or spend more"
+                " epsilon); one scale was used for all of them"
+            )
+        if lost:
+            told.append(
+                f"the budget is too small to find the scale of {' and of '.join(lost)}; a pooled scale or 1 was used"
+            )
+        return ". ".join(told) if told else None
+
+
+@dataclass(frozen=True)
+class LinearBounding:
+    """Which scales are released, and for which part of the budget."""
+
+    task: LinearTask
+    layout: str
+    features: Features
+    label: LabelScale | None
+
+    @classmethod
+    def of(cls, task: LinearTask, layout: str, entry_bound: float | None) -> "LinearBounding":
+        """By what is declared, how the data is stored, and what the algorithm asks for."""
+        label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
+        features: Features
+        if entry_bound is not None:
+            features = EntryScale(task.d, entry_bound)
+        elif task.sparse:
+            features = NormScale(task.n, task.d, task.row_norm)
+        elif task.row_norm is not None:
+            features = MomentScale(task.n, task.d, task.row_norm)
+        elif layout == "columns" and PooledScale.is_due(task.n, task.d, task.budget):
+            # Algorithms that move one weight at a time suffer most from a column whose scale is false.
+            features = PooledScale(task.n, task.d)
+        else:
+            features = MagnitudeScale(task.n, task.d)
+        return cls(task, layout, features, label)
+
+    @property
+    def _shares(self) -> tuple[float, float]:
+        """Of the columns and of the target, which takes a fifth of what finding scales is worth, or up to half."""
+        hidden = self.label is not None and self.label.bounds is None
+        share = self.features.share(self.task.budget, self.task.d + hidden)
+        part = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART
+        label_share = max(part * share, 0.02) if hidden else 0.0
+        return share - min(label_share, share / 2), label_share
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left for the algorithm."""
+        share, label_share = self._shares
+        return 1.0 - share - label_share
+
+    def releases(self) -> tuple[Release, ...]:
+        """Those of the scales."""
+        share, label_share = self._shares
+        releases = self.features.releases(share)
+        return releases if self.label is None else releases + self.label.releases(label_share)
+
+    def run(self, table: Any, gate: Gate) -> Bounded:
+        """Bounded rows of the table (X, targets)."""
+        X, targets = table
+        scaling, Z = self._rows(X, gate)
+        target, y_bounds = None, None
+        if self.label is not None:
+            target = self.label.run(gate, targets)
+            if self.label.bounds is not None:
+                targets = np.clip(targets, *self.label.bounds)
+            y_bounds = float(target.low[0]), float(target.high[0])
+            targets = np.clip(targets, *y_bounds)
+            if not self.task.fit_intercept:
+                target = _uncentred(target)
+            targets = target.transform(targets[:, None])[:, 0]
+        units = Units(scaling, target, y_bounds, clips=not self.task.sparse or self.layout == "entries")
+        scale = 1.0 if target is None else float(target.scale[0])
+        penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
+        return Bounded(Z, targets, penalty, scaling.limit, units)
+
+    def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
+        if isinstance(self.features, NormScale) and self.layout != "entries":
+            Z, scaling = _bounded_sparse(self.features, gate, X)
+            return scaling, csc_array(Z) if self.layout == "columns" else Z
+        scaling = _entry_scaling(self.features, gate, X) if self.layout == "entries" else self.features.run(gate, X)
+        if not self.task.fit_intercept:
+            scaling = _uncentred(scaling)
+        return scaling, X if self.task.sparse else scaling.transform(X, self.layout)
+
+
+def _entry_scaling(features: Features, gate: Gate, X: Any) -> Scaling:
+    """Scales for an algorithm that wants entries bounded."""
+    if isinstance(features, NormScale):
+        bound = _ENTRY_OF_NORM * features.run(gate, _row_norms(X))
+        return EntryScale(features.d, bound).run(gate, X)
+    if isinstance(features, EntryScale):
+        return features.run(gate, X)
+    return replace(features.run(gate, X), limit=_ENTRY_OF_SCALE)
+
+
+def _row_norms(X: csr_array) -> Floats:
+    norms = np.empty(X.shape[0])
+    sparse_norms(X.data, X.indptr, 0.0, norms)
+    return norms
+
+
+def _bounded_sparse(features: NormScale, gate: Gate, X: csr_array) -> tuple[csr_array, Scaling]:
+    bound = features.run(gate, _row_norms(X))
+    scale = bound / math.sqrt(features.d)
+    Z = csr_array(clip_rows(X, bound))
+    Z.data = Z.data / scale
+    return Z, Scaling(np.zeros(features.d), np.full(features.d, scale), math.inf)
+
+
+def _uncentred(scaling: Scaling) -> Scaling:
+    """The same reach from zero, for a model without an intercept: widen the scale by the distance of the centre."""
+    reach = np.abs(scaling.centre) + scaling.limit * scaling.scale
+    return replace(scaling, centre=np.zeros_like(scaling.centre), scale=reach / scaling.limit)

@@ -1,0 +1,247 @@
+"""Private classifiers: labels as numbers on the way in, margins as labels on the way out."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import ClassifierMixin, clone
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.svm import LinearSVC as PlainLinearSVC
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from tacit._types import Floats
+from tacit.estimators.base import PrivateLinearModel, dense
+from tacit.problems.declared import inverse_strength
+from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, MODEL, RADIUS, RANDOM, ROW_NORM
+from tacit.privacy import checks
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
+
+_LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
+    """A loss of the margin and the l2 penalty of `C`: one margin a row for two classes, one a class for more."""
+
+    _serves_ball: ClassVar[bool] = True
+
+    C: float = 1.0
+    l1_radius: float | None = None
+    classes: Any = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, spending the whole budget."""
+        X, y = self._validated(X, y)
+        self.classes_, numbers = self._encode(y)
+        K = len(self.classes_)
+        targets = numbers.astype(np.float64)
+        fit = self._fit(
+            X,
+            targets * 2.0 - 1.0 if K == 2 else targets,
+            loss=self._loss_of(K),
+            outputs=1 if K == 2 else K,
+            l2=inverse_strength("C", self.C) / X.shape[0],
+        )
+        self.coef_: Any = fit.coef  # CSR after `sparsify`
+        self.intercept_ = fit.intercept
+        return self
+
+    @abstractmethod
+    def _loss_of(self, classes: int) -> Loss:
+        """What is minimised for so many classes."""
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        inverse_strength("C", self.C)
+
+    def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Class labels, sorted, and each row's class as a number."""
+        if self.classes is None:
+            check_classification_targets(y)
+            classes, numbers = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError("y holds one class; a classifier needs at least two, so declare them with `classes`")
+            return classes, numbers
+        declared = np.asarray(self.classes)
+        classes = np.unique(declared)
+        if declared.ndim != 1 or len(classes) < 2:
+            raise ValueError(f"classes must list at least two classes, got shape {declared.shape}")
+        try:
+            numbers = np.searchsorted(classes, y)
+            named = bool(np.all(classes[np.minimum(numbers, len(classes) - 1)] == y))
+        except TypeError:  # labels of several types, which have no order
+            named = False
+        if not named:
+            raise ValueError("y holds a label that `classes` does not name; name every label that can occur")
+        return classes, numbers
+
+    def decision_function(self, X: Any) -> Floats:
+        """Margins of clipped rows: shape (n,) for two classes, (n, n_classes) for more."""
+        margins = self._margins(X)
+        return margins[:, 0] if margins.shape[1] == 1 else margins
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row: that of the largest margin."""
+        margins = self._margins(X)
+        best = (margins[:, 0] > 0).astype(np.int64) if margins.shape[1] == 1 else margins.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def sparsify(self) -> Self:
+        """Store `coef_` without its zeros, as CSR; `densify` undoes it. Predictions stay what they are."""
+        check_is_fitted(self)
+        self.coef_ = csr_array(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Store `coef_` as an array, as after `fit`."""
+        check_is_fitted(self)
+        self.coef_ = dense(self.coef_)
+        return self
+
+    def _pipeline(self, model: Any) -> Pipeline:
+        """The same for a classifier, which also knows its classes."""
+        pipeline = super()._pipeline(model)
+        model.classes_ = np.copy(self.classes_)
+        return pipeline
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LogisticRegression(PrivateClassifier):
+    __doc__ = f"""Logistic regression under (epsilon, delta)-differential privacy.
+
+    Nothing needs to be declared or tuned: units are found privately, inside the same budget.
+
+    Parameters
+    ----------
+    {BUDGET}
+    C : float, default=1.0
+        Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
+        it, and on text counts a tenth of the penalty, as few noisy steps hold the weights already.
+    {ROW_NORM}
+    solver : str or solver object, default="auto"
+        The algorithm: "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd" or "text",
+        or an object of `tacit.solvers` with its options, such as `Dual(batch_size=100)`. More than two classes are served jointly by "gradient" and "sgd", and by "dual" as one against
+        the rest in one release; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
+    {MODEL}
+    {RADIUS}
+    {CLASSES}
+    {RANDOM}
+
+    Attributes
+    ----------
+    {CLASSIFIER_ATTRIBUTES}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    def _loss_of(self, classes: int) -> Loss:
+        return LOGISTIC if classes == 2 or self._solver_name == "dual" else MULTINOMIAL
+
+    @property
+    def _is_one_vs_rest(self) -> bool:
+        """Whether each of several classes has a model of its own."""
+        return len(self.classes_) > 2 and self.guarantee_.solver == "dual"
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes, in the order of `classes_`."""
+        margins = self._margins(X)
+        if self._is_one_vs_rest:
+            each = sigmoid(margins)
+            return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        if margins.shape[1] > 1:
+            return softmax(margins)
+        positive = sigmoid(margins[:, 0])
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of the probabilities."""
+        return np.log(self.predict_proba(X))
+
+    def to_sklearn(self) -> Pipeline:
+        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        check_is_fitted(self)
+        model = PlainLogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+        model.n_iter_ = np.array([0], dtype=np.int32)
+        return self._pipeline(_one_vs_rest(model, self) if self._is_one_vs_rest else model)
+
+
+def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> OneVsRestClassifier:
+    """A fitted model of each class against the rest."""
+    outer = OneVsRestClassifier(model)
+    outer.estimators_ = []
+    for coef, intercept in zip(dense(fitted.coef_), fitted.intercept_, strict=True):
+        one = clone(model)
+        one.coef_, one.intercept_, one.classes_ = coef[None, :].copy(), np.array([intercept]), np.array([0, 1])
+        one.n_features_in_, one.n_iter_ = fitted.n_features_in_, model.n_iter_
+        outer.estimators_.append(one)
+    outer.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(fitted.classes_)
+    return outer
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearSVC(PrivateClassifier):
+    __doc__ = f"""Linear support vector classification under (epsilon, delta)-differential privacy.
+
+    Nothing needs to be declared or tuned: units are found privately, inside the same budget. There are no
+    probabilities, as in scikit-learn; `LogisticRegression` has them.
+
+    Parameters
+    ----------
+    {BUDGET}
+    C : float, default=1.0
+        Inverse strength of the l2 penalty, as in scikit-learn, but the intercept is not penalised. The solver may
+        regularise more where the noise demands it.
+    loss : {{"squared_hinge", "hinge"}}, default="squared_hinge"
+        max(0, 1 - margin) squared, or as it is.
+    {ROW_NORM}
+    solver : str or solver object, default="auto"
+        The algorithm: "auto", "coordinate", "dual", "frank-wolfe" or "sgd", or an object of `tacit.solvers` with its
+        options, such as `Dual(batch_size=100)`. The hinge is served by "dual" and "sgd", which serve only add-remove; more than two classes, one
+        against the rest, by "dual". docs/choosing-a-solver.md compares them.
+    {MODEL}
+    {RADIUS}
+    {CLASSES}
+    {RANDOM}
+
+    Attributes
+    ----------
+    {CLASSIFIER_ATTRIBUTES}
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC(epsilon=3.0).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    loss: str = "squared_hinge"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.one_of("loss", self.loss, tuple(_LOSSES))
+
+    def _loss_of(self, classes: int) -> Loss:  # noqa: ARG002
+        return _LOSSES[self.loss]
+
+    def to_sklearn(self) -> Pipeline:
+        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        model = PlainLinearSVC(C=self.C, loss=self.loss, fit_intercept=self.fit_intercept)
+        model.n_iter_ = 0
+        return self._pipeline(model)
