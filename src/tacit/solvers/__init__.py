@@ -1,107 +1,116 @@
-"""The algorithms: one file each, with its plan, its run and its guarantee.
+"""The algorithms: one file or folder each, with its options, its plan, its run and its guarantee.
 
-A solver sees bounded rows and a meter. It releases what its plan says and returns weights.
+A solver is a set of options. `at(task)` turns it into an algorithm, which sees bounded rows and a gate, releases what
+its plan says and returns weights. Estimators take a solver by its name, for the defaults, or as an object.
 """
 
-from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss
-from tacit.solvers.coordinate import CoordinateSolver
-from tacit.solvers.dual import DualSolver
-from tacit.solvers.frank_wolfe import FrankWolfeSolver
-from tacit.solvers.gradient import GradientSolver
-from tacit.solvers.greedy import GreedySolver
-from tacit.solvers.limits import checked_iterations
-from tacit.solvers.objective import ObjectiveSolver
-from tacit.solvers.one_shot import OneShotSolver
-from tacit.solvers.rescaled import WIDE
-from tacit.solvers.sgd import SGDSolver
-from tacit.solvers.statistics import StatisticsSolver
-from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Task
+from typing import Any
+
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from tacit.problems.task import LinearTask, PenaltyName
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver
+from tacit.solvers.coordinate import Coordinate
+from tacit.solvers.coordinate.greedy import Greedy
+from tacit.solvers.dual import Dual
+from tacit.solvers.frank_wolfe import FrankWolfe
+from tacit.solvers.gradient import Gradient
+from tacit.solvers.objective import Objective
+from tacit.solvers.sgd import Sgd
+from tacit.solvers.statistics import Statistics
 from tacit.solvers.text import signal
+from tacit.solvers.text.one_shot import OneShot
+from tacit.solvers.text.steps import WIDE, Text
 
-_ALL: tuple[Solver, ...] = (
-    CoordinateSolver(),
-    DualSolver(),
-    FrankWolfeSolver(),
-    GradientSolver(),
-    GreedySolver(),
-    ObjectiveSolver(),
-    OneShotSolver(),
-    SGDSolver(),
-    StatisticsSolver(),
-)
-SOLVERS: dict[str, Solver] = {solver.name: solver for solver in _ALL}
-
+SOLVERS: dict[str, type[Solver]] = {
+    kind.name: kind
+    for kind in (Coordinate, Dual, FrankWolfe, Gradient, Greedy, Objective, OneShot, Sgd, Statistics, Text)
+}
 
 _WORDS: dict[PenaltyName, str] = {"l2": "the l2 penalty", "l1": "the l1 penalty", "bounds": "bounds on coefficients"}
+_LITTLE = 300.0  # n sqrt(2 rho), below which steps on text find no more than one release does
 
-_LITTLE = 300.0  # of what unit rows can say over the noise: below this, steps find no more than one release does
 
-
-def _is_wide(task: Task) -> bool:
+def _is_wide(task: LinearTask) -> bool:
     """Whether there are many columns against the weights that the budget can find, which are n mu / 50, if any."""
     found = task.n * task.budget.mu / 50.0
     return found >= 4.0 and task.d > 20.0 * found
 
 
-def _default(task: Task) -> str:
+def _default(task: LinearTask) -> type[Solver]:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
-    if task.options.l1_radius is not None:
-        return "frank-wolfe"
+    if task.l1_radius is not None:
+        return FrankWolfe
     if task.loss in (HINGE, SQUARED_HINGE):
         if task.outputs > 1:
-            return "dual"
+            return Dual
         alone = task.budget.adjacency == "replace-one" or task.penalties != ("l2",)  # which sgd does not serve
-        return "coordinate" if alone and task.loss == SQUARED_HINGE else "sgd"
+        return Coordinate if alone and task.loss == SQUARED_HINGE else Sgd
     if task.penalties != ("l2",):
         if task.loss == MULTINOMIAL:
-            return "sgd"
-        return "greedy" if "l1" in task.penalties and task.loss == SQUARED and _is_wide(task) else "coordinate"
+            return Sgd
+        return Greedy if "l1" in task.penalties and task.loss == SQUARED and _is_wide(task) else Coordinate
     if task.sparse and task.d > WIDE:
         if task.loss == LOGISTIC:
-            return "one-shot" if signal(task) < _LITTLE and not task.options.given else "gradient"
+            return OneShot if signal(task) < _LITTLE else Text
         if task.loss == MULTINOMIAL and task.budget.adjacency == "add-remove":
-            return "sgd"
-    return "gradient"
+            return Sgd
+    return Gradient
 
 
-def choose(name: str, task: Task) -> Solver:
-    """The solver of that name, or the default for "auto"; refuses a task it cannot serve, and names those that can."""
-    solver = SOLVERS[_default(task) if name == "auto" else name]
-    loss = f"the {task.loss.words} loss"
-    asked: tuple[tuple[str, Loss | str, str], ...] = (
-        ("losses", task.loss, loss)
-        if task.outputs == 1
-        else ("multiclass", task.loss, f"{loss} of more than two classes"),
-        ("adjacencies", task.budget.adjacency, f"adjacency={task.budget.adjacency!r}"),
-        *(("penalties", name, _WORDS[name]) for name in task.penalties),
-        *(("options", option, f"the parameter {option}") for option in task.options.given),
-    )
-    missing = [words for kind, wanted, words in asked if wanted not in getattr(solver, kind)]
+def check_solver(solver: Any) -> None:
+    """Refuse what is no solver, and options that no task could have."""
+    if isinstance(solver, str):
+        if solver != "auto" and solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(map(repr, ('auto', *SOLVERS)))}, got {solver!r}")
+    elif isinstance(solver, Solver) and type(solver) in SOLVERS.values():
+        solver.check()
+    else:
+        raise TypeError(f"solver must be a name or an object of tacit.solvers, got {solver!r}")
+
+
+def choose(solver: str | Solver, task: LinearTask) -> Solver:
+    """The solver that was asked for, or the default for "auto"; refuses a task it cannot serve, and names others."""
+    check_solver(solver)
+    chosen = solver if isinstance(solver, Solver) else (_default(task) if solver == "auto" else SOLVERS[solver])()
+    missing = _missing(chosen.serves, task)
     if missing:
-        able = [s.name for s in SOLVERS.values() if all(wanted in getattr(s, kind) for kind, wanted, _ in asked)]
+        able = [name for name, kind in SOLVERS.items() if not _missing(kind.serves, task)]
         which = f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for"
-        told = f"solver='auto' ({solver.name} here)" if name == "auto" else f"solver={name!r}"
+        told = f"solver='auto' ({chosen.name} here)" if solver == "auto" else f"solver={chosen.name!r}"
         raise ValueError(f"{told} does not serve {' and '.join(missing)}; {which}")
-    if task.options.n_iter is not None:
-        checked_iterations(task.options.n_iter, solver.name)
-    return solver
+    return chosen
+
+
+def _missing(serves: Serves, task: LinearTask) -> list[str]:
+    """What a task asks for that is not served, in words."""
+    words = f"the {task.loss.words} loss"
+    several = task.outputs > 1
+    asked = [
+        (task.loss in (serves.multiclass if several else serves.losses), f"{words} of more than two classes" if several else words),
+        (task.budget.adjacency in serves.adjacencies, f"adjacency={task.budget.adjacency!r}"),
+        *((name in serves.penalties, _WORDS[name]) for name in task.penalties),
+        (task.l1_radius is None or serves.ball, "the parameter l1_radius"),
+        (task.sparse or not serves.sparse_only, "dense rows"),
+    ]
+    return [words for served, words in asked if not served]
 
 
 __all__ = [
     "SOLVERS",
-    "CoordinateSolver",
-    "DualSolver",
-    "FrankWolfeSolver",
-    "GradientSolver",
-    "GreedySolver",
-    "ObjectiveSolver",
-    "OneShotSolver",
-    "Options",
-    "Rows",
-    "SGDSolver",
+    "Algorithm",
+    "Coordinate",
+    "Dual",
+    "FrankWolfe",
+    "Gradient",
+    "Greedy",
+    "Objective",
+    "OneShot",
+    "Serves",
+    "Sgd",
     "Solution",
     "Solver",
-    "StatisticsSolver",
-    "Task",
+    "Statistics",
+    "Text",
+    "check_solver",
     "choose",
 ]

@@ -30,6 +30,7 @@ class Serves:
     adjacencies: tuple[Adjacency, ...] = BOTH
     penalties: tuple[PenaltyName, ...] = ("l2",)
     ball: bool = False  # an l1 ball in place of the penalty
+    sparse_only: bool = False  # CSR rows and no others
 
 
 @dataclass(frozen=True, eq=False)
