@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from noise import seconds
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
 from tacit.solvers.task import LossName
 
@@ -44,14 +44,14 @@ def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
     for epochs in (_SHORT, _LONG):
         options = Options(n_passes=epochs, batch_size=min(300, n))
         task = Task(n, d, loss, 1, kind == "CSR", True, Budget(1.0, 1e-3), ("l2",), options)
-        runs.append((task, solver.plan(task, 1.0).calibrate(task.budget)))
+        runs.append((task, solver.plan(task, 1.0).calibrate(task.budget, task.unit, solver.name)))
 
     def measure() -> float:
         took = []
         for task, calibrated in runs:
             start = time.perf_counter()
-            with calibrated.meter(NoiseSource(0)) as meter:
-                solver.run(task, rows, Strengths(np.full(d, 1.0 / n), np.zeros(d)), meter)
+            with Gate(calibrated, NoiseSource(0)) as gate:
+                solver.run(task, rows, Strengths(np.full(d, 1.0 / n), np.zeros(d)), gate)
             took.append(time.perf_counter() - start)
         return (took[1] - took[0]) / (_LONG - _SHORT)
 

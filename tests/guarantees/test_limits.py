@@ -15,7 +15,7 @@ from tacit.problems import SquaredHingeLoss, clip_rows
 from tacit.solvers import Options
 
 from .cases import CASES, TEXT, D, quiet, sample
-from .transcripts import transcript
+from .recorder import transcript
 
 pytestmark = quiet
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget
+from tacit.privacy import Budget, Gate
 from tacit.solvers import GradientSolver, Rows, Strengths
 from tacit.solvers import gradient as module
 from tacit.solvers.gradient import Settings
@@ -54,8 +54,8 @@ def test_each_feature_may_have_its_own_penalty():
     data = rows("squared", 500, 3, seed=3)
     problem = task("squared", 500, 3, epsilon=math.inf)
     solver = GradientSolver()
-    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(None) as meter:
-        weights = solver.run(problem, data, Strengths(np.array([1e6, 0.0, 0.0]), np.zeros(3)), meter).weights
+    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), None) as gate:
+        weights = solver.run(problem, data, Strengths(np.array([1e6, 0.0, 0.0]), np.zeros(3)), gate).weights
     assert abs(weights[0, 0]) < 1e-5 < 1e-2 < abs(weights[0, 1])
 
 

@@ -74,9 +74,7 @@ class PrivateLinearModel(BaseEstimator):
         if not isinstance(self.verbose, bool):
             checks.count("verbose", self.verbose, least=0)
         if self.random_state is not None:
-            from tacit.privacy.noise.source import whole_seed
-
-            whole_seed(self.random_state)
+            checks.whole_seed(self.random_state)
 
     def _options(self, d: int | None = None) -> Options:
         """What the solver is told, checked; lengths of arrays only where the number of features is known."""

@@ -19,7 +19,7 @@ from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
 from tacit.federated.study import Loss, Member, Study
 from tacit.federated.transports.in_process import InProcess
-from tacit.privacy.noise.source import warn_of_seed
+from tacit.privacy.checks import warn_of_seed
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
         What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in
         `predict`; infinity where there is no such clip. `fit` clips to the same, but that rows are clipped to two
         thirds of this norm where most of them have nothing in those columns.
-    plan_ : CalibratedPlan
+    plan_ : Promise
         Every release of every party, with its noise.
     guarantee_ : Guarantee
         What everything that crossed between parties and coordinator gave away.

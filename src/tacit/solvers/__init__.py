@@ -1,6 +1,6 @@
 """The algorithms: one file each, with its plan, its run and its guarantee.
 
-A solver sees bounded rows and a meter. It releases what its plan says and returns weights.
+A solver sees bounded rows and a gate. It releases what its plan says and returns weights.
 """
 
 from tacit.solvers.coordinate import CoordinateSolver

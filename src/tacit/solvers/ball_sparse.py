@@ -17,11 +17,8 @@ from tacit.kernels import frank_wolfe_columns as by_column
 from tacit.kernels import frank_wolfe_lazy as lazy
 from tacit.kernels.frank_wolfe import Rule
 from tacit.kernels.frank_wolfe_columns import Columns, Entries
-from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler
-from tacit.privacy.mechanisms.vertices import SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
-from tacit.privacy.noise.affine import write_scores
-from tacit.privacy.noise.source import Words
-from tacit.privacy.noise.vertices import empty_buckets
+from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler, write_scores
+from tacit.privacy.mechanisms.vertices import NO_BUCKETS, SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
 from tacit.solvers.ball import DenseGradient, Floats, Gradient, Integers, Path, Scoring, zeros
 
 _SMALL_SCALE = 2.0**-8
@@ -120,7 +117,7 @@ class SparseGradient(_SparseRows):
             after = self.sampler.held, (_NONE, _NO_PLACES)
         else:
             notes = np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32)
-            after = empty_buckets(0, 0), notes
+            after = NO_BUCKETS, notes
         return self._entries, self._columns, self._rule, dates, state, self.scores, *after
 
     def step(self, t: int, j: int, sign: int) -> None:
@@ -136,7 +133,7 @@ class SparseGradient(_SparseRows):
         """Draws and steps in one compiled loop, where the sampler's buckets are put right by the steps."""
         return self._rounds if isinstance(self.sampler, BucketSampler) else None
 
-    def _rounds(self, words: Words, at: int, picks: Integers, done: int, stop: int) -> Walked:
+    def _rounds(self, words: NDArray[np.uint64], at: int, picks: Integers, done: int, stop: int) -> Walked:
         return kernels.sparse_walk(words, at, picks, done, stop, self._path.gains, *self._given)
 
 

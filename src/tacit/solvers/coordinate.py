@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from tacit.kernels import coordinate as kernels
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Gate, Plan, Release, checks, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.solvers import smoothness
@@ -130,11 +130,11 @@ class CoordinateSolver:
         first, left = smoothness.releases(task, share)
         return Plan(*first, Release("passes", "gaussian", share=left, count=Settings.of(task).passes))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
         settings = Settings.of(task)
         columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, meter)
+        bounds = smoothness.constants(task, columns, gate)
         clipping = _Clipping.of(task, settings, columns, bounds)
         steps = settings.step / (CURVATURE[task.loss] * bounds)
         rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d), task.n)
@@ -142,12 +142,12 @@ class CoordinateSolver:
         columns.move_to(w)
         average = _Average(settings)
         for done in range(1, settings.passes + 1):
-            order, start = _order(task, meter), w.copy()
+            order, start = _order(task, gate), w.copy()
             walk = Walk(columns, clipping.limits, rules, order, w)
-            clipping.mechanism.release(meter, "passes", len(order), walk)
+            gate.release("passes", clipping.mechanism, len(order), walk)
             if average.add(done, start, order, walk.changes, w):
                 columns.move_to(w)
-        noise = clipping.mechanism.deviation(meter, "passes") / task.n
+        noise = gate.noise("passes", clipping.mechanism.sensitivity) / task.n
         spread = steps * clipping.units * noise * settings.amplification(task.loss)
         if not task.fit_intercept:
             spread[-1] = 0.0
@@ -180,13 +180,13 @@ class _Clipping:
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 
-def _order(task: Task, meter: Meter) -> Integers:
+def _order(task: Task, gate: Gate) -> Integers:
     """The coordinates of one pass."""
     if task.options.order == "cyclic":
         return np.arange(task.width, dtype=np.int64)
     if task.options.order == "random":
-        return meter.public_draws(task.width, task.width)
-    return meter.public_order(task.width)
+        return gate.publicly(task.width, task.width)
+    return gate.publicly(task.width)
 
 
 class _Average:

@@ -44,10 +44,17 @@ from numpy.typing import NDArray
 from tacit.kernels import gradient as codes
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks
+from tacit.privacy import Gate, Plan, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Threshold
-from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, Vertices, contribution_units
+from tacit.privacy.mechanisms.vertices import (
+    LARGEST_LIMIT,
+    SAMPLERS,
+    BestVertex,
+    VertexWalk,
+    Vertices,
+    contribution_units,
+)
 from tacit.problems.scalar import sigmoid
 from tacit.solvers import text
 from tacit.solvers.ball import Gradient, Path, Queue, Scoring
@@ -138,27 +145,27 @@ class FrankWolfeSolver:
             return Plan(Release("vertices", "exponential", share=share, count=count))
         return text.planned(task, share, Release("vertices", "exponential", share=1.0, count=count))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:  # noqa: ARG002
         """The weights of the vertices drawn. Their noise has no deviation to speak of: it is given as zero."""
         settings = Settings.of(task)
         path = settings.path(rows.entry)
         with_ends = task.fit_intercept and task.loss != "squared"  # the driver centres the target of a regression
-        offset = _offset(task, text.UnitRows(task, rows).class_share(meter)) if with_ends else 0.0
+        offset = _offset(task, text.UnitRows(task, rows).class_share(gate)) if with_ends else 0.0
         limit = slope_limit(task, path.radius * rows.entry, offset)
         scoring = Scoring(
             loss=_CODES[task.loss],
             bound=rows.entry,
             limit=limit,
             curvature=CURVATURE[task.loss],
-            units=_units(task, meter),
+            units=_units(task, gate),
             offset=offset,
             tolerance=settings.tolerance * limit,
         )
         targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == "squared" else rows.targets
-        sampler = settings.sampler if meter.multiplier("vertices") > 0.0 else None
+        sampler = settings.sampler if gate.multiplier("vertices") > 0.0 else None
         exact = task.loss == "squared" and task.options.clip is None
         gradient = gradient_for(rows.Z, targets, scoring, path, sampler, exact)
-        picks = _picks(gradient, path.count, scoring.units, meter)
+        picks = _picks(gradient, path.count, scoring.units, gate)
         chosen, found = path.weights(picks, settings.averaging)
         weights = np.zeros((1, task.d + 1))
         weights[0, chosen] = found
@@ -166,7 +173,7 @@ class FrankWolfeSolver:
             # Thresholds about as far apart as margins are: of entries near their bound, some for each row.
             grid = text.GRID * max(float(np.linalg.norm(found)) * rows.entry, 1e-300)
             margins = gradient.margins(chosen, found)
-            weights[0, -1] = -Threshold(grid).release(meter, "threshold", margins, rows.targets > 0.0)
+            weights[0, -1] = -gate.release("threshold", Threshold(grid), margins, rows.targets > 0.0)
         return Solution(weights, np.zeros_like(weights))
 
 
@@ -175,22 +182,21 @@ def _offset(task: Task, share: text.ClassShare) -> float:
     return share.offset if task.loss == "logistic" else 2.0 * share.p - 1.0
 
 
-def _units(task: Task, meter: Meter) -> int:
+def _units(task: Task, gate: Gate) -> int:
     """The most that a row may add to an entry of the whole gradient."""
-    multiplier = meter.multiplier("vertices")
-    free = contribution_units(multiplier, meter.adjacency) if multiplier > 0.0 else MOST_UNITS
+    multiplier = gate.multiplier("vertices")
+    free = contribution_units(multiplier, gate.adjacency) if multiplier > 0.0 else MOST_UNITS
     return min(free, MOST_UNITS, LARGEST_LIMIT // task.n)
 
 
-def _picks(gradient: Gradient, count: int, units: int, meter: Meter) -> list[tuple[int, int]]:
+def _picks(gradient: Gradient, count: int, units: int, gate: Gate) -> list[tuple[int, int]]:
     """The vertices drawn; the best ones where there is no noise."""
     sampler = gradient.sampler
     if not isinstance(sampler, Queue):
-        return Vertices(sampler, units).release_walk(meter, "vertices", count, gradient.step, gradient.rounds)
+        return gate.release("vertices", VertexWalk(Vertices(sampler, units)), count, gradient.step, gradient.rounds)
     picks = []
     for t in range(1, count + 1):
-        meter.grant("vertices", "exponential")
-        picks.append(sampler.best())
+        picks.append(gate.release("vertices", BestVertex(sampler.best)))
         if t < count:  # nothing is looked for after the last step
             gradient.step(t, *picks[-1])
     return picks

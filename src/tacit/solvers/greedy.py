@@ -34,7 +34,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
 from tacit.problems.compiled import Elementwise
@@ -95,12 +95,12 @@ class GreedySolver:
             Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=rounds),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
         """The last iterate."""
         settings = Settings.of(task)
         n, clip = task.n, settings.clip
         columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, meter)
+        bounds = smoothness.constants(task, columns, gate)
         units = np.sqrt(bounds)
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
@@ -115,12 +115,12 @@ class GreedySolver:
             scores = n * np.abs(moved - w) / (steps * units)
             change = size + _rounding(w / (steps * units), n, clip)
             selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
-            j = selection.release(meter, "selections", scores[: task.width])
-            released = float(derivative.release(meter, "derivatives", sums[j] / units[j])) * units[j]
+            j = gate.release("selections", selection, scores[: task.width])
+            released = float(gate.release("derivatives", derivative, sums[j] / units[j])) * units[j]
             at = float(_prox(w[j] - steps[j] * released / n, steps[j], l1[j], l2[j], low[j], high[j]))
             columns.move(j, at - w[j])
             w[j] = at
-        noise = steps * units * meter.multiplier("derivatives") * derivative.sensitivity.under(meter.adjacency) / n
+        noise = steps * units * gate.multiplier("derivatives") * derivative.sensitivity.under(gate.adjacency) / n
         return Solution(w[None, :], np.where(w != 0.0, noise, 0.0)[None, :])
 
 

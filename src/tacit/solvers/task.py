@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy import Budget, Meter, Plan
+from tacit.privacy import Budget, Gate, Plan, Unit
 from tacit.privacy.checks import Adjacency
 
 Floats = NDArray[np.float64]
@@ -59,6 +59,11 @@ class Task:
     def width(self) -> int:
         """The length of a row with its intercept entry."""
         return self.d + self.fit_intercept
+
+    @property
+    def unit(self) -> Unit:
+        """Whom the guarantee protects."""
+        return Unit("row", self.n)
 
     @property
     def nu(self) -> float:
@@ -156,5 +161,5 @@ class Solver(Protocol):
     def plan(self, task: Task, share: float) -> Plan:
         """Every release, for this part of the budget."""
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
         """The weights. A solver may penalise more than the user asked for."""

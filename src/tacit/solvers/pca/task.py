@@ -14,7 +14,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.kernels import moments
-from tacit.privacy import Budget, Meter, Plan
+from tacit.privacy import Budget, Gate, Plan, Unit
 from tacit.privacy.checks import Adjacency
 from tacit.solvers.pca.rows import BoundedRows
 
@@ -40,6 +40,11 @@ class PcaTask:
     center_norm: float | None = None
     clip: float | None = None
     streamed: bool = False
+
+    @property
+    def unit(self) -> Unit:
+        """Whom the guarantee protects."""
+        return Unit("row", self.n)
 
     @property
     def nu(self) -> float:
@@ -95,7 +100,7 @@ class PcaSolver(Protocol):
     def plan(self, task: PcaTask, share: float) -> Plan:
         """Every release, for this part of the budget."""
 
-    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
         """The components and what is known of them."""
 
 
