@@ -22,12 +22,12 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from dp_fw_problems import Split
+from paper_only import RecomputedGradient
 from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
 from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, text
 from tacit.solvers.ball import Gradient, Path, Scoring
-from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
 
 Floats = NDArray[np.float64]

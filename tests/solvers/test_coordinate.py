@@ -11,7 +11,7 @@ from tacit.privacy import NoiseSource, Plan
 from tacit.problems import SQUARED_HINGE, Penalty
 from tacit.solvers import CoordinateSolver, Options, Rows, smoothness
 from tacit.solvers.columns import Columns
-from tacit.solvers.coordinate import Settings, paper_deviations
+from tacit.solvers.coordinate import Settings
 from tests.guarantees.transcripts import transcript
 
 from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, table, task
@@ -387,25 +387,7 @@ def test_the_papers_noise_is_more_than_is_needed(epsilon, delta):
     problem = task("squared", n, width, fit_intercept=False, n_passes=passes)
     budget = replace(problem.budget, epsilon=epsilon, delta=delta, adjacency="replace-one")
     constants = np.array([0.5, 1.0, 2.0, 0.1, 3.0])
-    paper = paper_deviations(constants, n, passes * width, epsilon, delta)
+    paper = constants * math.sqrt(12 * passes * width * math.log(1 / delta)) / (n * epsilon)
     multiplier = SOLVER.plan(problem, 1.0).calibrate(budget).multiplier("passes")
     ours = multiplier * 2.0 * math.sqrt(width) * constants / n
     assert np.all(paper > ours)
-    np.testing.assert_allclose(paper, constants * math.sqrt(12 * 50 * math.log(1 / delta)) / (n * epsilon), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 1.1}, r"epsilon in \(0, 1\]"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 1 / 3}, r"delta in \(0, 1/3\)"),
-        ({"lipschitz": np.array([-1.0])}, "lipschitz"),
-        ({"lipschitz": np.array([math.inf])}, "lipschitz"),
-        ({"updates": 0}, "updates must be"),
-    ],
-)
-def test_the_papers_noise_has_a_domain(change, message):
-    given = {"lipschitz": np.ones(2), "n": 10, "updates": 5, "epsilon": 0.5, "delta": 0.1} | change
-    with pytest.raises(ValueError, match=message):
-        paper_deviations(**given)

@@ -100,31 +100,6 @@ def entry(i: int, j: int, entries: Entries) -> float:
 
 
 @kernel
-def sparse_gradient(
-    entries: Entries,
-    present: Flags,
-    targets: Floats,
-    offset: float,
-    loss: int,
-    limit: float,
-    unit: float,
-    weights: Floats,
-    scores: Integers,
-) -> None:
-    """The whole gradient at these weights, from all rows: what Algorithm 1 does in every iteration."""
-    data, indices, indptr, bound = entries
-    scores[:] = 0
-    for i in range(len(present)):
-        if present[i]:
-            margin = offset
-            for p in range(indptr[i], indptr[i + 1]):
-                margin += weights[indices[p]] * clipped(data[p], bound)
-            weight = unit * clipped(slope(margin, targets[i], loss, 1.0), limit)
-            for p in range(indptr[i], indptr[i + 1]):
-                scores[indices[p]] += int(weight * clipped(data[p], bound))
-
-
-@kernel
 def sparse_margins(chosen: Integers, weights: Floats, entries: Entries, columns: Columns, out: Floats) -> None:
     """Margins of rows for weights that are zero outside the chosen columns."""
     bits, starts, rows = columns

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from tacit.kernels import coordinate as kernels
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
@@ -222,32 +222,3 @@ class _Average:
     def _take(self, total: Floats, count: int) -> None:
         self._total = self._total + total
         self._count += count
-
-
-def paper_deviations(lipschitz: Floats, n: int, updates: int, epsilon: float, delta: float) -> Floats:
-    """Noise of the paper's Theorem 3.1, in closed form, for comparison; the solver calibrates exactly and needs less.
-
-    sigma_j = L_j sqrt(12 K log(1/delta)) / (n epsilon) on the derivative of the *mean* loss in weight j, for K updates
-    in all, |l'(.) x_ij| <= L_j, and neighbours that replace one row.
-
-    Parameters
-    ----------
-    lipschitz : array of float
-        L_j.
-    n, updates : int
-        Rows, and T K of the paper.
-    epsilon : float
-        In (0, 1]: the theorem says nothing beyond.
-    delta : float
-        In (0, 1/3).
-    """
-    n, updates = checks.count("n", n), checks.count("updates", updates)
-    epsilon, delta = checks.positive("epsilon", epsilon), checks.positive("delta", delta)
-    if epsilon > 1.0:
-        raise ValueError(f"Theorem 3.1 holds for epsilon in (0, 1], got {epsilon!r}")
-    if delta >= 1.0 / 3.0:
-        raise ValueError(f"Theorem 3.1 holds for delta in (0, 1/3), got {delta!r}")
-    bounds = np.asarray(lipschitz, dtype=np.float64)
-    if not np.all(bounds >= 0.0) or not np.all(np.isfinite(bounds)):
-        raise ValueError("lipschitz must hold finite numbers of at least 0")
-    return bounds * math.sqrt(12.0 * updates * math.log(1.0 / delta)) / (n * epsilon)
