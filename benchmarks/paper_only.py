@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe_columns import Entries
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, clipped
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
 from tacit.solvers.ball_sparse import SparseRows

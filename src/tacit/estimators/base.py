@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.driver import Fit, Request, private_fit
 from tacit.kernels.gradient import dense_margins
 from tacit.preprocessing.validation import (
@@ -26,8 +27,6 @@ from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import SOLVERS, Options, Task, choose, limits
 from tacit.solvers.task import PenaltyName
-
-Floats = NDArray[np.float64]
 
 _PREDICT_BLOCK = 4096
 

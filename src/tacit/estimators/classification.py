@@ -11,11 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
 from tacit.preprocessing.validation import inverse_strength
 from tacit.problems import Loss
-
-Floats = NDArray[np.float64]
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):

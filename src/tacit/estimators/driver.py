@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from tacit._types import Floats
 from tacit.estimators.progress import tell_progress
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import (
@@ -28,8 +29,6 @@ from tacit.privacy.plan import CalibratedPlan
 from tacit.problems import SQUARED, Penalty, clip_rows
 from tacit.solvers import Rows, Solver, Task, limits
 from tacit.solvers.task import Layout
-
-Floats = NDArray[np.float64]
 
 
 def planned(request: "Request") -> CalibratedPlan:

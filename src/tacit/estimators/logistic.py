@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -11,12 +10,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.base import dense
 from tacit.estimators.classification import PrivateClassifier
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, OPTIONS, RANDOM, ROW_NORM
 from tacit.problems import LOGISTIC, MULTINOMIAL, Loss, sigmoid, softmax
-
-Floats = NDArray[np.float64]
 
 
 class LogisticRegression(PrivateClassifier):

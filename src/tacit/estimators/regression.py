@@ -3,18 +3,16 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression as PlainLinearRegression
 from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.pipeline import Pipeline
 
+from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.wording import BUDGET, OPTIONS, RANDOM, REGRESSOR_ATTRIBUTES, ROW_NORM, Y_BOUNDS
 from tacit.preprocessing.validation import penalty_strength, target_bounds
 from tacit.problems import SQUARED
-
-Floats = NDArray[np.float64]
 
 _PARAMETERS = f"""{ROW_NORM}
     {Y_BOUNDS}

@@ -24,13 +24,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats, Integers
 from tacit.privacy import NoiseSource, checks
 from tacit.problems import L1Ball
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Gradient = Callable[[Floats, Integers], Floats]  # (x, coordinates) -> the partial gradient there, perhaps inexact
 Oracle = Callable[[Floats, Integers], Floats]  # (partial gradient, blocks) -> points of these blocks' sets
 

@@ -12,6 +12,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.node import Node
@@ -20,8 +21,6 @@ from tacit.federated.protocols import columns
 from tacit.federated.study import LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy.noise.source import warn_of_seed
-
-Floats = NDArray[np.float64]
 
 _RADIUS = """l1_radius : float
         The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius

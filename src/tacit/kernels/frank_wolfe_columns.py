@@ -15,8 +15,9 @@ import math
 
 import numpy as np
 
+from tacit._types import Flags, Floats, Integers, Places, Table
 from tacit.compilation import compiled
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
 

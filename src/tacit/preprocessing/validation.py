@@ -9,13 +9,11 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from tacit._types import Floats
 from tacit.privacy import checks
 from tacit.problems.penalty import LARGEST, SMALLEST
-
-Floats = NDArray[np.float64]
 
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
 _RESHAPE = (

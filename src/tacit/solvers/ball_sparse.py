@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats, Integers
 from tacit.kernels import frank_wolfe as kernels
 from tacit.kernels import frank_wolfe_columns as by_column
 from tacit.kernels import frank_wolfe_lazy as lazy
@@ -22,7 +23,7 @@ from tacit.privacy.mechanisms.vertices import SAMPLERS, BucketSampler, Rounds, V
 from tacit.privacy.noise.affine import write_scores
 from tacit.privacy.noise.source import Words
 from tacit.privacy.noise.vertices import empty_buckets
-from tacit.solvers.ball import DenseGradient, Floats, Gradient, Integers, Path, Scoring, zeros
+from tacit.solvers.ball import DenseGradient, Gradient, Path, Scoring, zeros
 
 _SMALL_SCALE = 2.0**-8
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one

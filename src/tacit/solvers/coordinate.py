@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.kernels import coordinate as kernels
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
@@ -47,9 +47,6 @@ from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns, Walk
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together

@@ -35,12 +35,13 @@ each, from all rows: 2 C sqrt(L).
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import dual as kernels
 from tacit.kernels import gradient as rowwise
 from tacit.preprocessing.magnitudes import LIMIT
@@ -51,8 +52,6 @@ from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalt
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 from tacit.solvers.passes import SHRINK, Passes
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _BATCH = 300
 _PASSES = 10
@@ -277,6 +276,18 @@ def _deviation(mechanism: GaussianVector, meter: Meter) -> float:
     return meter.multiplier("updates") * mechanism.sensitivity.under(meter.adjacency)
 
 
+class _Kernels(NamedTuple):
+    """The compiled functions for one kind of table."""
+
+    pulls: Any
+    batch: Any
+    steps: Any
+
+
+_DENSE = _Kernels(kernels.dense_pulls, kernels.dense_batch, kernels.dense_steps)
+_SPARSE = _Kernels(kernels.sparse_pulls, kernels.sparse_batch, kernels.sparse_steps)
+
+
 class _Duals:
     """The dual variables of all rows; they never leave this module."""
 
@@ -290,15 +301,15 @@ class _Duals:
         self._norms, self._pulls = np.empty(len(rows.targets)), np.ones(len(rows.targets))
         self._parts: tuple[Any, ...]
         if isinstance(rows.Z, csr_array):
-            self._kind = "sparse"
+            self._kernels = _SPARSE
             self._parts = rows.Z.data, rows.Z.indices, rows.Z.indptr
         else:
-            self._kind = "dense"
+            self._kernels = _DENSE
             self._parts = (rows.Z,)
-        self._kernel("pulls")(*self._parts, self._bias, np.ones_like(scale), self._norms)
+        self._kernels.pulls(*self._parts, self._bias, np.ones_like(scale), self._norms)
         np.sqrt(self._norms, out=self._norms)
         if not settings.momentum:
-            self._kernel("pulls")(*self._parts, self._bias, scale, self._pulls)
+            self._kernels.pulls(*self._parts, self._bias, scale, self._pulls)
         if task.options.variant != "secret":  # a dual variable must not move by more than the clip either
             self._norms = np.maximum(self._norms, 1.0)
 
@@ -327,7 +338,7 @@ class _Duals:
         out = np.empty_like(theta)
         fixed = self._targets, self._pulls, self._norms, theta, self._alpha
         how = damping, self._loss, self._inner, self._kink, clip
-        self._kernel("batch")(*self._parts, self._bias, rows, *fixed, *how, out)
+        self._kernels.batch(*self._parts, self._bias, rows, *fixed, *how, out)
         return out
 
     def steps(self, batches: Batches, v: Floats, scale: Floats, damping: float, clip: float) -> Floats:
@@ -337,11 +348,8 @@ class _Duals:
         how = damping, self._loss, self._inner, self._kink, clip
         noise = batches.noise, batches.step, batches.bound
         rows = batches.rows, batches.starts
-        self._kernel("steps")(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
+        self._kernels.steps(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
         return released
-
-    def _kernel(self, name: str) -> Any:
-        return getattr(kernels, f"{self._kind}_{name}")
 
     def __repr__(self) -> str:
         return "_Duals(private)"

@@ -39,7 +39,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS
 from tacit.preprocessing.magnitudes import LIMIT
@@ -53,8 +52,6 @@ from tacit.solvers import text
 from tacit.solvers.ball import Gradient, Path, Queue, Scoring
 from tacit.solvers.ball_sparse import gradient_for
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0

@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
@@ -47,8 +47,6 @@ from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
 from tacit.solvers import rescaled
 from tacit.solvers.passes import SHRINK, Passes
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 FULL_MATRIX = 2_000
 POWER_STEPS = 4

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
@@ -42,8 +42,6 @@ from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _SELECTION = 0.7
 _MOST_VISITS = 4  # of a weight on average, under usual noise

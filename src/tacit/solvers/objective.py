@@ -30,11 +30,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
+from tacit._types import Floats
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Meter, Plan, Release
 from tacit.privacy.checks import Adjacency
@@ -42,8 +42,6 @@ from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sens
 from tacit.problems import HUBER, LOGISTIC, SQUARED, Loss, Penalty, clip_rows
 from tacit.solvers.passes import Passes
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 FULL_MATRIX = 2_000
 _WALL = 300.0

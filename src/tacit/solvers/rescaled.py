@@ -39,15 +39,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Meter, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import text
 from tacit.solvers.task import Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 WIDE = 1_000
 """Sparse rows with more columns than this are text-like."""

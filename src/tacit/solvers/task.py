@@ -7,11 +7,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Budget, Meter, Plan
 from tacit.privacy.checks import Adjacency
 from tacit.problems import Loss, Penalty
 
-Floats = NDArray[np.float64]
 PenaltyName = Literal["l2", "l1", "bounds"]
 Layout = Literal["rows", "short rows", "columns", "entries"]
 
