@@ -26,8 +26,8 @@ from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
+from tacit.problems import LOSSES
 from tacit.solvers import Options, rescaled
-from tacit.solvers.passes import CURVATURE
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table
@@ -249,7 +249,7 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     def stopping_point(steps: list[Step]) -> float:
         linear = next(step for step in steps if step.name == "linear term")
         square = case.request().task.width  # of the norm of a row, the intercept included
-        convexity = doubled * CURVATURE[case.loss] * square * linear.multiplier / OBJECTIVE_RATIO
+        convexity = doubled * LOSSES[case.loss].curvature * square * linear.multiplier / OBJECTIVE_RATIO
         return 2e-6 * linear.noise / convexity  # twice the tolerance of the search over the strong convexity
 
     return {"stopping point": stopping_point}

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.metrics.score import Score
 from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
 
-Floats = NDArray[np.float64]
 Law = Literal["laplace", "gaussian"]
 
 _DEVIATION = {"gaussian": 1.0, "laplace": math.sqrt(2.0)}  # standard deviation over scale
