@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import sets
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.problems import LOGISTIC, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, choose
 
@@ -119,8 +119,8 @@ class Problem:
         """The excess of one run."""
         task, chosen = self.task(epsilon, Options(**options)), SOLVERS[solver]
         penalty = Penalty(l2=np.full(task.d, self.l2), l1=np.full(task.d, self.l1))
-        with chosen.plan(task, 1.0).calibrate(task.budget).meter(NoiseSource(seed)) as meter:
-            return self.excess(chosen.run(task, Rows(self.Z, self.targets), penalty, meter).weights[0])
+        with Gate(chosen.plan(task, 1.0).calibrate(task.budget, task.unit, chosen.name), NoiseSource(seed)) as gate:
+            return self.excess(chosen.run(task, Rows(self.Z, self.targets), penalty, gate).weights[0])
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from dp_pca_methods import fitted
-from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.blocks.rows import BoundedRows, Table
 
 K, COLUMNS = 10, 20
 

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import sets
-from tacit.preprocessing.magnitudes import LIMIT
+from tacit.bounding.magnitudes import LIMIT
 from tacit.problems import LOSSES
 
 Floats = NDArray[np.float64]

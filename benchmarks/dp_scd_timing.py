@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from noise import seconds
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
 
@@ -44,14 +44,14 @@ def _epoch(rows: Rows, kind: str, loss: str) -> Callable[[], float]:
     for epochs in (_SHORT, _LONG):
         options = Options(n_passes=epochs, batch_size=min(300, n))
         task = Task(n, d, LOSSES[loss], 1, kind == "CSR", True, Budget(1.0, 1e-3), ("l2",), options)
-        runs.append((task, solver.plan(task, 1.0).calibrate(task.budget)))
+        runs.append((task, solver.plan(task, 1.0).calibrate(task.budget, task.unit, solver.name)))
 
     def measure() -> float:
         took = []
         for task, calibrated in runs:
             start = time.perf_counter()
-            with calibrated.meter(NoiseSource(0)) as meter:
-                solver.run(task, rows, Penalty(l2=np.full(d, 1.0 / n), l1=np.zeros(d)), meter)
+            with Gate(calibrated, NoiseSource(0)) as gate:
+                solver.run(task, rows, Penalty(l2=np.full(d, 1.0 / n), l1=np.zeros(d)), gate)
             took.append(time.perf_counter() - start)
         return (took[1] - took[0]) / (_LONG - _SHORT)
 

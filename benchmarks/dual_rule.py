@@ -13,7 +13,7 @@ import itertools
 import math
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import sets
-from tacit.privacy import Budget, NoiseSource, Plan
-from tacit.privacy.plan import CalibratedPlan
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
 from tacit.solvers.dual import Settings
@@ -111,17 +110,11 @@ class Problem:
             options["clip"] = self.clip(task, options["clip"])
         task, solver = self.task(epsilon, Options(**options)), SOLVERS["dual"]  # type: ignore[arg-type]
         penalty = Penalty(l2=np.full(task.d, 1.0 / task.n), l1=np.zeros(task.d))
-        plan, found = _calibrated(solver.plan(task, 1.0), task.budget), []
+        promise, found = solver.plan(task, 1.0).calibrate(task.budget, task.unit, solver.name), []
         for seed in seeds:
-            with plan.meter(NoiseSource(seed)) as meter:
-                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), penalty, meter).weights[0]))
+            with Gate(promise, NoiseSource(seed)) as gate:
+                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), penalty, gate).weights[0]))
         return float(np.mean(found)), float(np.std(found))
-
-
-@cache
-def _calibrated(plan: Plan, budget: Budget) -> CalibratedPlan:
-    """The same plan serves every clip and seed."""
-    return plan.calibrate(budget)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import pytest
 
-DAILY = 5  # cases of a test
+DAILY = 3  # cases of a test
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from tacit.privacy import Budget, NoiseSource, audit
+from tacit.privacy import Budget, Gate, NoiseSource, audit
 from tacit.problems import LOSSES, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, coordinate
-from tacit.solvers.columns import Columns
+from tacit.solvers.coordinate.columns import Columns
 
 from .cases import ROUNDING, claimed_mu, quiet
-from .transcripts import evidence, half_the_noise, mu_between, transcript, twin, two_worlds, wrong_noise
+from .recorder import evidence, half_the_noise, mu_between, transcript, twin, two_worlds, wrong_noise
 
 pytestmark = quiet
 
@@ -49,7 +49,7 @@ class Run:
 
     @cached_property
     def calibrated(self):
-        return SOLVERS[self.solver].plan(self.task, 1.0).calibrate(self.task.budget)
+        return SOLVERS[self.solver].plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -61,8 +61,8 @@ class Run:
 
     def __call__(self, rows):
         none = Penalty(l2=np.zeros(self.task.d), l1=np.zeros(self.task.d))
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return SOLVERS[self.solver].run(self.task, rows, self.penalty or none, meter).weights[0]
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return SOLVERS[self.solver].run(self.task, rows, self.penalty or none, gate).weights[0]
 
 
 def runner(d, adjacency="add-remove", loss="squared", n=40, fit_intercept=False, epsilon=5.0, sparse=False, **options):

@@ -10,12 +10,13 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 from sklearn.svm import SVC
 
 from tacit.estimators.driver import private_fit
-from tacit.preprocessing.scales import _NORM_GRID
-from tacit.problems import SQUARED_HINGE, clip_rows
+from tacit.bounding.scales import _NORM_GRID
+from tacit.blocks.clip import clip_rows
+from tacit.problems import SQUARED_HINGE
 from tacit.solvers import Options
 
 from .cases import CASES, TEXT, D, quiet, sample
-from .transcripts import transcript
+from .recorder import transcript
 
 pytestmark = quiet
 

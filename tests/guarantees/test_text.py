@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.privacy.mechanisms import Threshold
 from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
-from .transcripts import transcript, two_worlds
+from .recorder import transcript, two_worlds
 
 pytestmark = quiet
 
@@ -70,7 +70,7 @@ class Run:
 
     @cached_property
     def calibrated(self):
-        return self.solver.plan(self.task, 1.0).calibrate(self.task.budget)
+        return self.solver.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -81,8 +81,8 @@ class Run:
 
     def __call__(self, rows):
         penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.solver.run(self.task, rows, penalty, meter)
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return self.solver.run(self.task, rows, penalty, gate)
 
 
 @every_form
@@ -220,10 +220,10 @@ def test_the_threshold_is_drawn_by_the_rows_it_gets_right():
 @every_adjacency
 def test_an_exact_threshold_is_no_release(form, adjacency, monkeypatch):
     """The best threshold in place of a drawn one is not what was planned."""
-    best = lambda self, meter, name, margins, positive: 0.0  # noqa: ARG005, E731
-    monkeypatch.setattr(Threshold, "release", best)
+    best = lambda self, grant, margins, positive: 0.0  # noqa: ARG005, E731
+    monkeypatch.setattr(Threshold, "draw", best)
     run = Run(form, adjacency)
-    with pytest.raises(RuntimeError, match="neither released nor skipped: 'threshold'"):
+    with pytest.raises(RuntimeError, match="release 'threshold' left without being counted"):
         run(run.rows(np.ones((run.n, run.d)), np.resize([1.0, -1.0], run.n)))
 
 

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from tacit.kernels import moments
-from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.blocks.rows import BoundedRows, Table
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -58,8 +58,8 @@ def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
 def test_strips_give_the_whole_matrix(monkeypatch):
     X = table(d=11)
     expected = BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments()
-    monkeypatch.setattr("tacit.solvers.pca.rows._WHOLE", 3)
-    monkeypatch.setattr("tacit.solvers.pca.rows._STRIP", 4)
+    monkeypatch.setattr("tacit.blocks.rows._WHOLE", 3)
+    monkeypatch.setattr("tacit.blocks.rows._STRIP", 4)
     np.testing.assert_allclose(BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.preprocessing.magnitudes import ABOVE, BELOW, WIDEST, bin_values, centre_and_scale, rough_centre, surviving
+from tacit.bounding.magnitudes import ABOVE, BELOW, WIDEST, bin_values, centre_and_scale, rough_centre, surviving
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 BINS = 2 * (2 * WIDEST + 1) + 1

@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 from tacit import Lasso, LogisticRegression, Ridge
 from tacit.estimators import FewRowsWarning
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
-from tacit.preprocessing.magnitudes import LIMIT, WIDEST, bin_values, pooled_scale, surviving
-from tacit.preprocessing.scales import PooledScale
+from tacit.bounding.magnitudes import LIMIT, WIDEST, bin_values, pooled_scale, surviving
+from tacit.bounding.scales import PooledScale
 from tacit.privacy import Budget
 
 from .support import neighbours, spend, transcript

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.preprocessing.validation import averaging_rule, coefficient_bounds, per_feature, smoothness_constants
+from tacit.problems.declared import averaging_rule, coefficient_bounds, per_feature, smoothness_constants
 
 
 @pytest.mark.parametrize(

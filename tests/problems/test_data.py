@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.problems import clip_rows, row_norm
+from tacit.blocks.clip import clip_rows, row_norm
 
 from .support import repeatable
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
 
@@ -59,11 +59,11 @@ def rows(loss, n, d, sparse=False, seed=0):
 
 
 def solve(problem, data, l2=0.0, l1=0.0, seed=0, solver="gradient"):
-    """Run a solver on the whole budget; the meter checks that the plan was kept."""
+    """Run a solver on the whole budget; the gate checks that the plan was kept."""
     chosen = SOLVERS[solver]
     penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1))
-    with chosen.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
-        return chosen.run(problem, data, penalty, meter)
+    with Gate(chosen.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
+        return chosen.run(problem, data, penalty, gate)
 
 
 def objective(loss, data, weights, l2=0.0, l1=0.0):

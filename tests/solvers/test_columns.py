@@ -14,7 +14,7 @@ from tacit.kernels.gradient import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.problems import Penalty
 from tacit.solvers import Rows
-from tacit.solvers.columns import Columns, Walk
+from tacit.solvers.coordinate.columns import Columns, Walk
 
 from .support import either_intercept, either_table, rows, table, task
 

@@ -11,6 +11,7 @@ from tacit.privacy import Budget
 from tacit.problems import LOSSES
 from tacit.solvers import DualSolver, Options, Rows, Task, choose, dual
 from tacit.solvers.dual import Settings
+from tests.units import ROWS
 
 from .support import CLASSES, either_intercept, either_table, objective, rows, solve, table, task
 
@@ -175,7 +176,7 @@ def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
     plan = DualSolver().plan(task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9, n_passes=10), 1.0)
     assert [(r.count, r.sampling) for r in plan.releases] == [(10_000, 1e-3)]
     for epsilon in (0.1, 1.0):
-        event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove")).event
+        event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove"), ROWS, "test").event
         assert 0.99 * epsilon <= PLDAccountant().compose(event).get_epsilon(1e-9) <= epsilon
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.privacy import NoiseSource
-from tacit.privacy.mechanisms import Vertices
+from tacit.privacy import Gate, NoiseSource
+from tacit.privacy.mechanisms import VertexWalk, Vertices
 from tacit.privacy.mechanisms.affine import LARGEST_PART, AffineBucketSampler
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
 from tacit.problems import LOSSES, L1Ball, Penalty
 from tacit.solvers import SOLVERS, Rows
-from tacit.solvers.ball import Path, Scoring
-from tacit.solvers.ball_sparse import LazyGradient, RecomputedGradient, SparseGradient
+from tacit.solvers.frank_wolfe.ball import DenseGradient, Path, Scoring
+from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
-from tests.privacy.mechanisms.test_additive import open_meter
+from tests.privacy.mechanisms.test_additive import open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
 from . import support
@@ -98,7 +98,8 @@ def best_picks(kind, data, rule, path):
 )
 def test_without_noise_the_picks_are_those_of_the_dense_algorithm(kind, loss):
     data, path = rows(loss, 200, 25, sparse=True, entry=1.5), Path(300, 3.0)
-    ours, theirs = (best_picks(k, data, scoring(loss), path) for k in (kind, RecomputedGradient))
+    ours = best_picks(kind, data, scoring(loss), path)
+    theirs = best_picks(DenseGradient, Rows(table(data), data.targets), scoring(loss), path)
     assert Counter(ours) == Counter(theirs)
     assert len(set(ours)) > 5
     values = []
@@ -224,20 +225,20 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     data = rows(loss, 12, d, sparse)
     asked = task(loss, 12, d, sparse, fit_intercept=False, epsilon=6.0, n_iter=count, l1_radius=2.0, sampler=sampler)
     monkeypatch.setattr("tacit.solvers.frank_wolfe._TOLERANCE", 0.0)
-    calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget)
+    calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test")
     path = Settings.of(asked).path(data.entry)
     law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), slope_limit(asked, 2.0, 0.0))
-    seen, walk, penalty = [], Vertices.release_walk, Penalty(l2=np.zeros(d), l1=np.zeros(d))
+    seen, walk, penalty = [], VertexWalk.draw, Penalty(l2=np.zeros(d), l1=np.zeros(d))
 
     def noted(self, *given):
         seen[:] = walk(self, *given)
         return seen
 
     counts, source = Counter(), NoiseSource(5)
-    with patch.object(Vertices, "release_walk", noted):
+    with patch.object(VertexWalk, "draw", noted):
         for _ in range(2_500):
-            with calibrated.meter(source) as meter:
-                SOLVER.run(asked, data, penalty, meter)
+            with Gate(calibrated, source) as gate:
+                SOLVER.run(asked, data, penalty, gate)
             counts[tuple(seen)] += 1
     assert max(law.values()) > 3 * min(law.values())
     paths = list(law)
@@ -253,12 +254,12 @@ def test_a_compiled_walk_draws_what_single_steps_draw(loss, monkeypatch):
     found = []
     for compiled in (True, False):
         gradient = SparseGradient(data.Z, data.targets, rule, path, "bucket")
-        meter = open_meter("exponential", 1.0, count=path.count, seed=3)
+        gate = open_gate("exponential", 1.0, count=path.count, seed=3)
         rounds = gradient.rounds if compiled else None
         assert compiled == (rounds is not None)
-        picks = Vertices(gradient.sampler, units).release_walk(meter, "r", path.count, gradient.step, rounds)
-        meter.finish()
-        found.append((picks, gradient.scores, gradient._since, *gradient.sampler.buckets, meter._source.words(3)))
+        picks = gate.release("r", VertexWalk(Vertices(gradient.sampler, units)), path.count, gradient.step, rounds)
+        gate.finish()
+        found.append((picks, gradient.scores, gradient._since, *gradient.sampler.buckets, gate._source.words(3)))
     assert found[0][0] == found[1][0]
     for one, other in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_array_equal(one, other)
@@ -397,8 +398,8 @@ def test_threads_and_runs_of_columns_change_nothing(loss, monkeypatch):
     data = rows(loss, 300, 40, sparse=True)
     asked = task(loss, 300, 40, True, epsilon=3.0, sampler="gumbel")
     usual = fit(asked, data)
-    monkeypatch.setattr("tacit.solvers.ball_sparse._MUCH_WORK", 0)
-    monkeypatch.setattr("tacit.solvers.ball_sparse._FEW_RUNS", 8)
+    monkeypatch.setattr("tacit.solvers.frank_wolfe.ball_sparse._MUCH_WORK", 0)
+    monkeypatch.setattr("tacit.solvers.frank_wolfe.ball_sparse._FEW_RUNS", 8)
     np.testing.assert_array_equal(fit(asked, data), usual)
 
 
@@ -429,8 +430,8 @@ def test_few_signs_out_of_many_are_found():
         Z = rng.integers(0, 2, (n + 1_000, d), dtype=np.int8).astype(np.float32) * 2 - 1
         y = np.where(rng.random(len(Z)) < 1 / (1 + np.exp(-Z[:, :5].sum(axis=1))), 1.0, -1.0)
         asked = task("logistic", n, d, delta=n**-1.5)
-        with SOLVER.plan(asked, 1.0).calibrate(asked.budget).meter(NoiseSource(seed)) as meter:
+        with Gate(SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test"), NoiseSource(seed)) as gate:
             penalty = Penalty(l2=np.zeros(d), l1=np.zeros(d))
-            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), penalty, meter).weights[0]
+            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), penalty, gate).weights[0]
         scores.append(np.mean(np.sign(Z[n:] @ w[:-1] + w[-1]) == y[n:]))
     assert np.mean(scores) >= 0.78

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget
+from tacit.privacy import Budget, Gate
 from tacit.problems import Penalty
 from tacit.solvers import GradientSolver, Rows
 from tacit.solvers import gradient as module
@@ -55,8 +55,8 @@ def test_each_feature_may_have_its_own_penalty():
     data = rows("squared", 500, 3, seed=3)
     problem = task("squared", 500, 3, epsilon=math.inf)
     solver = GradientSolver()
-    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(None) as meter:
-        weights = solver.run(problem, data, Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.zeros(3)), meter).weights
+    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), None) as gate:
+        weights = solver.run(problem, data, Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.zeros(3)), gate).weights
     assert abs(weights[0, 0]) < 1e-5 < 1e-2 < abs(weights[0, 1])
 
 

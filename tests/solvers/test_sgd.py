@@ -10,7 +10,7 @@ from scipy.optimize import linprog, minimize
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
-from tacit.privacy import Budget, Meter, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.problems import HINGE, LOSSES, MULTINOMIAL, Penalty
 from tacit.solvers import Options, Rows, SGDSolver, Task
 from tacit.solvers import sgd as module
@@ -114,9 +114,9 @@ def test_the_intercept_is_not_penalised():
 def test_each_feature_may_have_its_own_penalty():
     data, problem = rows("squared", 500, 3, seed=3), task("squared", 500, 3, epsilon=math.inf)
     solver = SGDSolver()
-    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(0)) as meter:
+    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(0)) as gate:
         penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
-        weights = solver.run(problem, data, penalty, meter).weights[0]
+        weights = solver.run(problem, data, penalty, gate).weights[0]
     assert abs(weights[0]) < 1e-5
     assert weights[1] == 0.0
     assert abs(weights[2]) > 1e-2
@@ -184,7 +184,7 @@ def test_a_small_table_is_taken_whole_and_a_large_one_has_a_least_sample():
 
 def test_the_noise_of_a_step_is_near_twice_its_sensitivity():
     problem = task("logistic", 10**5, 20, epsilon=1.0)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget)
+    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
     assert 1.5 < calibrated.multiplier("gradients") < 3.0
 
 
@@ -250,7 +250,7 @@ def test_the_plan_is_one_release_on_samples():
 def test_another_accountant_finds_the_same_epsilon(n, epsilon):
     """The event built by hand from the rules, through dp_accounting alone."""
     problem = task("logistic", n, 10, epsilon=epsilon)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget)
+    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
     rule = Settings.of(problem)
     event = PoissonSampledDpEvent(rule.sampling, GaussianDpEvent(calibrated.multiplier("gradients")))
     assert calibrated.event == SelfComposedDpEvent(event, rule.steps)
@@ -264,8 +264,8 @@ def test_another_accountant_finds_the_same_epsilon(n, epsilon):
 @pytest.mark.parametrize("batch_size", [10, 60])
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch_size, monkeypatch):
     problem = task(loss, 60, 4, sparse, fit_intercept, batch_size=batch_size, n_passes=2)
-    samples, sample = [], Meter.sample
-    monkeypatch.setattr(Meter, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
+    samples, sample = [], Gate.sample
+    monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
     with transcript() as steps:
         solution = run(problem, rows(loss, 60, 4, sparse))
     assert len(steps) == Settings.of(problem).steps == (12 if batch_size == 10 else 2)
@@ -278,8 +278,8 @@ def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch
 
 def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatch):
     problem = task("logistic", 2000, 2, batch_size=100, n_passes=10)
-    samples, sample = [], Meter.sample
-    monkeypatch.setattr(Meter, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
+    samples, sample = [], Gate.sample
+    monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
     run(problem, rows("logistic", 2000, 2))
     assert len({tuple(places) for places in samples}) == 200
     sizes = [len(places) for places in samples]
@@ -290,11 +290,11 @@ def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatc
 def take(monkeypatch, places):
     """Make every sample that of these rows."""
 
-    def sample(meter, name, _):
-        meter._sampled[name] = 1
+    def sample(gate, name):
+        gate._sampled[name] = 1
         return places
 
-    monkeypatch.setattr(Meter, "sample", sample)
+    monkeypatch.setattr(Gate, "sample", sample)
 
 
 def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):

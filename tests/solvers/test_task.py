@@ -8,7 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit import solvers
-from tacit.privacy import Meter
+from tacit.privacy import Gate
 from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS, Options, Rows, choose
 
@@ -147,7 +147,7 @@ def serves(solver, problem):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_task_is_served_or_refused_before_data_is_read_and_the_able_are_named(name, monkeypatch):
-    monkeypatch.setattr(Meter, "__init__", lambda *_: pytest.fail("a meter was opened"))
+    monkeypatch.setattr(Gate, "__init__", lambda *_: pytest.fail("a gate was opened"))
     served = refused = 0
     for loss, adjacency, penalty, options in product(LOSSES, ADJACENCIES, PENALTIES, OPTIONS):
         problem = task(loss, 10, 2, adjacency=adjacency, penalties=(penalty,), **options)

@@ -22,19 +22,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from tacit._types import Table
 from tacit.privacy import checks
 from tacit.problems.compiled import kernel
 
-Values = NDArray[np.floating[Any]]
 Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
-Matrix = Values | Sparse
+Matrix = Table | Sparse
 
 _KEEP = 1.0 - 2.0**-31
 _SHRINK = 1.0 - 2.0**-30
 
 
 @kernel
-def row_norm(values: Values) -> float:
+def row_norm(values: Table) -> float:
     """The l2 norm of one row, in float64; infinite if it overflows or a value is not finite."""
     total = 0.0
     for value in values:
@@ -57,7 +57,7 @@ def row_norm(values: Values) -> float:
 
 
 @kernel
-def _scale_row(values: Values, norm: float, target: float) -> None:
+def _scale_row(values: Table, norm: float, target: float) -> None:
     """Scale a row of the given norm to `target`, rounding towards zero where the row is float32."""
     for k in range(values.size):
         # The quotient is at most 1, so neither operation overflows and a tiny target keeps its digits.
@@ -68,7 +68,7 @@ def _scale_row(values: Values, norm: float, target: float) -> None:
 
 
 @kernel
-def _clip_rows(values: Values, starts: NDArray[np.int64], bound: float) -> None:
+def _clip_rows(values: Table, starts: NDArray[np.int64], bound: float) -> None:
     """Clip, in place, the rows values[starts[i] : starts[i + 1]] to the bound."""
     for i in range(starts.size - 1):
         row = values[starts[i] : starts[i + 1]]
@@ -91,7 +91,7 @@ def clip_rows(X: ArrayLike | Sparse, norm: float) -> Matrix:
 
     Examples
     --------
-    >>> from tacit.problems import clip_rows
+    >>> from tacit.blocks.clip import clip_rows
     >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0).round(6)
     array([[0.6, 0.8],
            [0.3, 0.4]])
@@ -106,7 +106,7 @@ class _Copy(NamedTuple):
     """A matrix of our own, its stored values as one flat view, and where each row starts among them."""
 
     matrix: Matrix
-    values: Values
+    values: Table
     starts: NDArray[np.int64]
 
 
@@ -136,7 +136,7 @@ def _numbers(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
-def _floats(values: NDArray[Any]) -> Values:
+def _floats(values: NDArray[Any]) -> Table:
     """A C-ordered copy: float32 stays float32, everything else becomes float64."""
     single = values.dtype.kind == "f" and values.dtype.itemsize == 4
     with np.errstate(over="ignore"):  # a long double beyond float64 becomes infinite, and its row zero

@@ -20,7 +20,6 @@ from dp_accounting import DpEvent
 from tacit.estimators import driver
 from tacit.privacy import (
     Budget,
-    CalibratedPlan,
     Guarantee,
     Plan,
     Release,
@@ -30,6 +29,7 @@ from tacit.privacy import (
     events,
     mu_of,
 )
+from tacit.privacy.calibration import calibrate
 from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Task, choose
 
@@ -120,12 +120,12 @@ def _answer(arguments: Namespace) -> Answer:
         return _of_fit(arguments, budget)
     [(count, sampling)] = _times(arguments, 1)
     plan = Plan(Release("gaussian", "gaussian", share=1.0, count=count, sampling=sampling))
-    return _of_plan(plan.calibrate(budget))
+    return _of_plan(plan, budget, calibrate(plan, budget))
 
 
-def _of_plan(calibrated: CalibratedPlan, fit: str = "") -> Answer:
-    releases = tuple(zip(calibrated.plan.releases, calibrated.multipliers, strict=True))
-    return Answer(calibrated.event, calibrated.budget.delta, releases, calibrated.budget.epsilon, fit)
+def _of_plan(plan: Plan, budget: Budget, multipliers: tuple[float, ...], fit: str = "") -> Answer:
+    releases = tuple(zip(plan.releases, multipliers, strict=True))
+    return Answer(plan.event(multipliers), budget.delta, releases, budget.epsilon, fit)
 
 
 def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
@@ -148,9 +148,9 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     bounds = tuple(arguments.y_bounds) if arguments.y_bounds else None
     request = driver.Request(task, solver, Penalty(), arguments.row_norm, bounds, None, 0)
-    calibrated = driver.planned(request)
+    promise = driver.planned(request)
     told = f"{solver.name} solver, {loss.words} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
-    return _of_plan(calibrated, told)
+    return _of_plan(promise.plan, budget, promise.multipliers, told)
 
 
 def _of_noise(arguments: Namespace, delta: float) -> Answer:

@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tacit.privacy import Budget, checks
-from tacit.privacy.checks import Adjacency
-from tacit.privacy.noise.source import whole_seed
+from tacit.privacy import Budget, Plan, Promise, Unit, checks
+from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
 ProtocolName = Literal["marginals", "feature-sharing"]
@@ -176,6 +175,10 @@ class Study:
         """What everything that crosses the network may give away."""
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
+
+    def promise(self, plan: Plan) -> Promise:
+        """The releases of all parties with their noise, and what they say of the people that the parties share."""
+        return plan.calibrate(self.budget, Unit("row", self.n_rows), f"federated {self.protocol}")
 
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""

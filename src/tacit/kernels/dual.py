@@ -14,17 +14,12 @@ together. What is not a number adds nothing.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Places, Table
 from tacit.kernels.any_order import add_in_any_order
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import IS_HINGE, IS_SQUARED, IS_SQUARED_HINGE
-
-Floats = NDArray[np.float64]
-Table = NDArray[np.floating]
-Integers = NDArray[np.int64]
-Places = NDArray[np.integer]
 
 EXACT, NEWTON = 0, 1
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)

@@ -23,8 +23,9 @@ notes    noted, marks: places of the scores that changed, and when each was note
 
 import math
 
+from tacit._types import Floats, Integers, Places
 from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
-from tacit.kernels.frank_wolfe_rows import Floats, Integers, Places, clipped
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
 from tacit.privacy.noise.vertices import Held, buckets_in, draw_from_buckets, promote, whole_octave

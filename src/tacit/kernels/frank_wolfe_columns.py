@@ -15,8 +15,9 @@ import math
 
 import numpy as np
 
+from tacit._types import Flags, Floats, Integers, Places, Table
 from tacit.compilation import compiled
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
 
@@ -97,31 +98,6 @@ def entry(i: int, j: int, entries: Entries) -> float:
         else:
             high = middle
     return clipped(np.float64(data[low]), bound)
-
-
-@kernel
-def sparse_gradient(
-    entries: Entries,
-    present: Flags,
-    targets: Floats,
-    offset: float,
-    loss: int,
-    limit: float,
-    unit: float,
-    weights: Floats,
-    scores: Integers,
-) -> None:
-    """The whole gradient at these weights, from all rows: what Algorithm 1 does in every iteration."""
-    data, indices, indptr, bound = entries
-    scores[:] = 0
-    for i in range(len(present)):
-        if present[i]:
-            margin = offset
-            for p in range(indptr[i], indptr[i + 1]):
-                margin += weights[indices[p]] * clipped(data[p], bound)
-            weight = unit * clipped(slope(margin, targets[i], loss, 1.0), limit)
-            for p in range(indptr[i], indptr[i + 1]):
-                scores[indices[p]] += int(weight * clipped(data[p], bound))
 
 
 @kernel

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Table, clipped
+from tacit._types import Flags, Floats, Integers, Table
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
 

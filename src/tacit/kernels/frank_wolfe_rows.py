@@ -1,15 +1,6 @@
 """What a row adds to the whole gradient of Frank-Wolfe: its slope times its entry, both clipped."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.problems.compiled import kernel
-
-Floats = NDArray[np.float64]
-Table = NDArray[np.floating]
-Integers = NDArray[np.int64]
-Places = NDArray[np.integer]
-Flags = NDArray[np.bool_]
 
 MOST_UNITS = 2**43  # that a row may add to a score: a block of dense rows then adds up exactly in float64
 

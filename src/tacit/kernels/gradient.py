@@ -15,10 +15,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, slope
-
-Floats = NDArray[np.float64]
 
 BLOCK = 1024
 

@@ -21,7 +21,7 @@ from tacit.metrics.ranking import roc_auc_question
 from tacit.metrics.regression import squared_error_question
 from tacit.metrics.release import Question, Terms, released_scores
 from tacit.metrics.score import Score
-from tacit.preprocessing.validation import without_data
+from tacit.blocks.validate import without_data
 from tacit.privacy import checks
 
 METRICS = ("accuracy", "log_loss", "roc_auc", "r2", "mean_squared_error")

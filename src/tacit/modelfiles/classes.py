@@ -20,7 +20,7 @@ from tacit.federated.models import study_of
 from tacit.modelfiles.table import Column, TableModel, feature_names
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing import PrivateScaler, RowClipper
-from tacit.preprocessing.validation import declared_size
+from tacit.problems.declared import declared_size
 from tacit.privacy import Budget, checks
 
 WITHHELD = frozenset({"random_state", "directory"})

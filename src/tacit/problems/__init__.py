@@ -6,7 +6,6 @@ of bounded size. Each of these is a small frozen object:
 - a **loss** (`Loss`, one object for each) has `value`, `derivative`, and bounds on both derivatives;
 - a **penalty** (`Penalty`) has strengths, bounds and `prox`;
 - a **constraint** (`L1Ball`) has `project` and `linear_oracle`;
-- **rows** are clipped by `clip_rows`, each by itself.
 
 `slopes` holds the losses' derivatives one number at a time, for compiled loops over rows.
 
@@ -14,7 +13,6 @@ Nothing here is random, reads a budget or knows of a solver. Of the library this
 """
 
 from tacit.problems.constraints import L1Ball
-from tacit.problems.data import clip_rows, row_norm
 from tacit.problems.losses import (
     HINGE,
     HUBER,
@@ -40,8 +38,6 @@ __all__ = [
     "L1Ball",
     "Loss",
     "Penalty",
-    "clip_rows",
-    "row_norm",
     "sigmoid",
     "softmax",
 ]

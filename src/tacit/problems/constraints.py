@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.privacy import checks
-from tacit.problems.compiled import FloatArray
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class L1Ball:
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.positive("radius", self.radius))
 
-    def project(self, w: ArrayLike) -> FloatArray:
+    def project(self, w: ArrayLike) -> Floats:
         """The point of the ball nearest to w in Euclidean distance."""
         # Outside the ball the answer is sign(w) max(|w| - theta, 0), with theta such that |w|_1 = radius.
         point = np.array(w, dtype=np.float64)
@@ -44,10 +44,10 @@ class L1Ball:
         # As theta >= max |w| - radius, sizes may count from the maximum, and all that lie more than a radius
         # below it are alike. This keeps every digit when |w| is far larger than the radius.
         depth = np.maximum(sizes - sizes.max(), -self.radius)
-        nearest: FloatArray = np.copysign(np.maximum(depth - self._threshold(depth), 0.0), point)
+        nearest: Floats = np.copysign(np.maximum(depth - self._threshold(depth), 0.0), point)
         return nearest
 
-    def _threshold(self, depth: FloatArray) -> float:
+    def _threshold(self, depth: Floats) -> float:
         """The t for which max(depth - t, 0) adds up to the radius."""
         # If the k largest stay positive, t = (their sum - radius) / k; k is the last one for which they do.
         falling = np.sort(depth)[::-1]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit._types import Floats
 from tacit.problems import slopes
-from tacit.problems.compiled import Elementwise, FloatArray
+from tacit.problems.compiled import Elementwise
 
 _slope = Elementwise(slopes.slope)
 sigmoid = Elementwise(slopes.sigmoid)
@@ -58,7 +59,7 @@ class Loss:
         """The name in a sentence."""
         return self.name.replace("_", " ")
 
-    def value(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> FloatArray:
+    def value(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> Floats:
         """The loss of each row; `shape` is that of `tacit.problems.slopes`."""
         m, y = np.asarray(margins, dtype=np.float64), np.asarray(targets, dtype=np.float64)
         if self == MULTINOMIAL:
@@ -73,7 +74,7 @@ class Loss:
             return _rounded(1.0 - y * m, np.clip(1.0 - y * m, 0.0, shape)) / shape
         return 0.5 * np.square(m - y)
 
-    def derivative(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> FloatArray:
+    def derivative(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> Floats:
         """The derivative of each row's loss in its margin, or in each of its margins."""
         if self == MULTINOMIAL:
             chances = softmax(margins)
@@ -84,21 +85,21 @@ class Loss:
         return _slope(margins, targets, self.code, shape)
 
 
-def _multinomial(margins: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
+def _multinomial(margins: Floats, labels: NDArray[np.int64]) -> Floats:
     # (m_top - m_label) + log(1 + sum of exp(m_j - m_top) over the others): small losses keep their digits.
     rows, top = np.arange(len(margins)), margins.argmax(axis=1)
     behind = np.exp(margins - margins[rows, top, None])
     behind[rows, top] = 0.0
-    value: FloatArray = margins[rows, top] - margins[rows, labels] + np.log1p(behind.sum(axis=1))
+    value: Floats = margins[rows, top] - margins[rows, labels] + np.log1p(behind.sum(axis=1))
     return value
 
 
-def _rounded(slack: FloatArray, within: FloatArray) -> FloatArray:
+def _rounded(slack: Floats, within: Floats) -> Floats:
     """slack^2 / 2 as far as it is within a range, and its tangent beyond."""
     return within * (slack - 0.5 * within)
 
 
-def softmax(margins: ArrayLike) -> FloatArray:
+def softmax(margins: ArrayLike) -> Floats:
     """The probability of each class, for each row of margins."""
     rows = np.ascontiguousarray(margins, dtype=np.float64)
     out = np.empty_like(rows)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.problems.compiled import Elementwise, FloatArray, kernel
+from tacit._types import Floats
+from tacit.problems.compiled import Elementwise, kernel
 
 LARGEST, SMALLEST = 1e100, 1e-100  # of a public number: squares and quotients of such numbers stay finite
 
@@ -46,12 +47,12 @@ class Penalty:
     array([2., 0., 0.])
     """
 
-    l1: FloatArray | float = 0.0
-    l2: FloatArray | float = 0.0
-    low: FloatArray | float = -math.inf
-    high: FloatArray | float = math.inf
+    l1: Floats | float = 0.0
+    l2: Floats | float = 0.0
+    low: Floats | float = -math.inf
+    high: Floats | float = math.inf
 
-    def on(self, units: FloatArray, target: float = 1.0, *, standardised: bool = False) -> "Penalty":
+    def on(self, units: Floats, target: float = 1.0, *, standardised: bool = False) -> "Penalty":
         """The same for weights on columns divided by `units` and a target divided by `target`, an array for each field.
 
         The loss is then in units of the target squared, which l1 and bounds are not. Where data is `standardised`, the
@@ -73,10 +74,10 @@ class Penalty:
         """The same for weight j alone."""
         return Penalty(*(np.asarray(field)[j] for field in self._fields))
 
-    def prox(self, w: FloatArray, step: FloatArray | float) -> FloatArray:
+    def prox(self, w: Floats, step: Floats | float) -> Floats:
         """The minimiser over v of the penalty of v plus sum_j (v_j - w_j)^2 / (2 step_j)."""
         return _prox(w, step, *self._fields)
 
     @property
-    def _fields(self) -> "tuple[FloatArray | float, ...]":
+    def _fields(self) -> "tuple[Floats | float, ...]":
         return self.l1, self.l2, self.low, self.high

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from tacit.problems.compiled import FloatArray, kernel
+from tacit._types import Floats
+from tacit.problems.compiled import kernel
 
 IS_SQUARED, IS_LOGISTIC, IS_MULTINOMIAL, IS_HUBER, IS_HINGE, IS_SQUARED_HINGE = range(6)
 """The codes."""
@@ -48,7 +49,7 @@ def sigmoid(margin: float) -> float:
 
 
 @kernel
-def softmax_row(margins: FloatArray, out: FloatArray) -> None:
+def softmax_row(margins: Floats, out: Floats) -> None:
     """Write exp(m_k) / sum_j exp(m_j) of one row into `out`."""
     top = margins[0]
     for margin in margins:
@@ -62,14 +63,14 @@ def softmax_row(margins: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def softmax_rows(margins: FloatArray, out: FloatArray) -> None:
+def softmax_rows(margins: Floats, out: Floats) -> None:
     """`softmax_row` for every row of a table."""
     for i in range(margins.shape[0]):
         softmax_row(margins[i], out[i])
 
 
 @kernel
-def multinomial_slopes(margins: FloatArray, label: int, out: FloatArray) -> None:
+def multinomial_slopes(margins: Floats, label: int, out: Floats) -> None:
     """Write the derivatives of one row's multinomial loss, softmax(m) - e_label, into `out`."""
     softmax_row(margins, out)
     # p_label - 1 = -(the sum of the others), which keeps its digits when p_label is close to 1.

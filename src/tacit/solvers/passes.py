@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
 from tacit.solvers.task import Rows, Task
-
-Floats = NDArray[np.float64]
 
 SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
 

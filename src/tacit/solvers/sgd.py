@@ -26,16 +26,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit._types import Floats
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers.passes import SHRINK, Passes
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _STEPS = 200
 _MOMENTUM = 0.9
@@ -117,7 +115,7 @@ class SGDSolver:
             Release("gradients", "gaussian", share=share, count=settings.steps, sampling=settings.sampling),
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         settings = Settings.of(task)
         steps, tail, clip = settings.steps, settings.tail, settings.clip
@@ -130,10 +128,10 @@ class SGDSolver:
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
         l2, l1 = np.append(penalty.l2, 0.0), np.append(penalty.l1, 0.0)
         for k in range(steps):
-            passes = whole or Passes(task, rows.some(meter.sample("gradients", task.n)))
+            passes = whole or Passes(task, rows.some(gate.sample("gradients")))
             momentum, step, kink = settings.at(k)
             ahead = w + momentum * velocity
-            total = mechanism.release(meter, "gradients", passes.gradient(ahead, clip * SHRINK, kink))
+            total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK, kink))
             free = ahead - step * total / expected
             moved = _proximal(free, step, l2, l1)
             if not task.fit_intercept:
@@ -141,7 +139,7 @@ class SGDSolver:
             velocity, w = moved - w, moved
             if k >= steps - tail:
                 mean += w / tail
-        spread = meter.multiplier("gradients") * sensitivity.under(meter.adjacency) / expected
+        spread = gate.noise("gradients", sensitivity) / expected
         noise = np.full_like(mean, spread * _amplification(task, settings, float(np.mean(penalty.l2))))
         if not task.fit_intercept:
             noise[:, -1] = 0.0

@@ -26,8 +26,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
 from tacit.problems import SQUARED, Loss, Penalty
@@ -56,7 +56,7 @@ class StatisticsSolver:
             Release("products with the target", "gaussian", share=0.5 * share),
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The solution of the noisy normal equations."""
         n, width = task.n, math.sqrt(task.width)
         growth = max(1.0, math.sqrt(task.calm))
@@ -67,16 +67,16 @@ class StatisticsSolver:
         outer = Sensitivity.outer_product(radius)
         slack = float_sum_slack(n, radius**2, passes.depth)
         moved = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
-        lift = meter.multiplier("second moments") * moved.under(meter.adjacency) / n
-        moments = GaussianMatrix(moved, bound=n * radius**2).release(
-            meter, "second moments", passes.second_moments(radius)
+        lift = gate.noise("second moments", moved) / n
+        moments = gate.release(
+            "second moments", GaussianMatrix(moved, bound=n * radius**2), passes.second_moments(radius)
         )
 
         moved = Sensitivity.vector(clip + float_sum_slack(n, clip, passes.depth))
-        spread = meter.multiplier("products with the target") * moved.under(meter.adjacency) / n
+        spread = gate.noise("products with the target", moved) / n
         start = np.zeros((1, task.d + 1))
-        products = GaussianVector(moved, bound=n * clip).release(
-            meter, "products with the target", -passes.gradient(start, clip * SHRINK)[0]
+        products = gate.release(
+            "products with the target", GaussianVector(moved, bound=n * clip), -passes.gradient(start, clip * SHRINK)[0]
         )
 
         values, vectors = eigh(moments / n)

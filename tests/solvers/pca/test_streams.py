@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import tacit
-from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.blocks.rows import BoundedRows, Table
 
 ONE = np.ones((1, 1))
 SUMS = {

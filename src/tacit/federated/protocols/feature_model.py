@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution, largest_sum, taken
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.feature_residuals import half_width, middle
 from tacit.federated.sketches import Identity, Sketch

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, RefusedError
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Study
 from tacit.problems import LOSSES

@@ -1,6 +1,6 @@
 """`solver="coordinate"`: noisy proximal coordinate descent (DP-CD), one column at a time.
 
-Algorithm. Release the mean square M_j of every column once (`tacit.solvers.smoothness`). Then, for a fixed number of
+Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coordinate.smoothness`). Then, for a fixed number of
 passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with t_j = step / (h M_j),
 h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept, so an update costs one
 column. No step looks at the objective; the order and the number of updates are fixed beforehand.
@@ -35,21 +35,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.kernels import coordinate as kernels
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks, float_sum_slack
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers import smoothness
-from tacit.solvers.columns import Columns, Walk
+from tacit.solvers.coordinate.columns import Columns, Walk
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
@@ -130,11 +127,11 @@ class CoordinateSolver:
         first, left = smoothness.releases(task, share)
         return Plan(*first, Release("passes", "gaussian", share=left, count=Settings.of(task).passes))
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
         settings = Settings.of(task)
         columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, meter)
+        bounds = smoothness.constants(task, columns, gate)
         clipping = _Clipping.of(task, settings, columns, bounds)
         steps = settings.step / (task.loss.curvature * bounds)
         rules = kernels.rules(clipping.caps, clipping.units, steps, penalty.with_intercept(), task.n)
@@ -142,12 +139,12 @@ class CoordinateSolver:
         columns.move_to(w)
         average = _Average(settings)
         for done in range(1, settings.passes + 1):
-            order, start = _order(task, meter), w.copy()
+            order, start = _order(task, gate), w.copy()
             walk = Walk(columns, clipping.limits, rules, order, w)
-            clipping.mechanism.release(meter, "passes", len(order), walk)
+            gate.release("passes", clipping.mechanism, len(order), walk)
             if average.add(done, start, order, walk.changes, w):
                 columns.move_to(w)
-        noise = clipping.mechanism.deviation(meter, "passes") / task.n
+        noise = gate.noise("passes", clipping.mechanism.sensitivity) / task.n
         spread = steps * clipping.units * noise * settings.amplification(task.loss)
         if not task.fit_intercept:
             spread[-1] = 0.0
@@ -180,13 +177,13 @@ class _Clipping:
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 
-def _order(task: Task, meter: Meter) -> Integers:
+def _order(task: Task, gate: Gate) -> Integers:
     """The coordinates of one pass."""
     if task.options.order == "cyclic":
         return np.arange(task.width, dtype=np.int64)
     if task.options.order == "random":
-        return meter.public_draws(task.width, task.width)
-    return meter.public_order(task.width)
+        return gate.publicly(task.width, task.width)
+    return gate.publicly(task.width)
 
 
 class _Average:
@@ -222,32 +219,3 @@ class _Average:
     def _take(self, total: Floats, count: int) -> None:
         self._total = self._total + total
         self._count += count
-
-
-def paper_deviations(lipschitz: Floats, n: int, updates: int, epsilon: float, delta: float) -> Floats:
-    """Noise of the paper's Theorem 3.1, in closed form, for comparison; the solver calibrates exactly and needs less.
-
-    sigma_j = L_j sqrt(12 K log(1/delta)) / (n epsilon) on the derivative of the *mean* loss in weight j, for K updates
-    in all, |l'(.) x_ij| <= L_j, and neighbours that replace one row.
-
-    Parameters
-    ----------
-    lipschitz : array of float
-        L_j.
-    n, updates : int
-        Rows, and T K of the paper.
-    epsilon : float
-        In (0, 1]: the theorem says nothing beyond.
-    delta : float
-        In (0, 1/3).
-    """
-    n, updates = checks.count("n", n), checks.count("updates", updates)
-    epsilon, delta = checks.positive("epsilon", epsilon), checks.positive("delta", delta)
-    if epsilon > 1.0:
-        raise ValueError(f"Theorem 3.1 holds for epsilon in (0, 1], got {epsilon!r}")
-    if delta >= 1.0 / 3.0:
-        raise ValueError(f"Theorem 3.1 holds for delta in (0, 1/3), got {delta!r}")
-    bounds = np.asarray(lipschitz, dtype=np.float64)
-    if not np.all(bounds >= 0.0) or not np.all(np.isfinite(bounds)):
-        raise ValueError("lipschitz must hold finite numbers of at least 0")
-    return bounds * math.sqrt(12.0 * updates * math.log(1.0 / delta)) / (n * epsilon)

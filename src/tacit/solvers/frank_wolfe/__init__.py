@@ -5,7 +5,7 @@ the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta
 constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
 an entry in column j, or that are due, and changes what a row adds to g only where its slope is off by more than half of
 what is allowed (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
-(`tacit.solvers.ball_sparse.LazyGradient`). On dense rows it looks at all of them. No more weights than iterations
+(`tacit.solvers.frank_wolfe.ball_sparse.LazyGradient`). On dense rows it looks at all of them. No more weights than iterations
 differ from zero. The ball is the regulariser: C and alpha are not used.
 
 Privacy
@@ -39,22 +39,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Gate, Plan, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Threshold
-from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, Vertices, contribution_units
+from tacit.privacy.mechanisms.vertices import (
+    LARGEST_LIMIT,
+    SAMPLERS,
+    BestVertex,
+    VertexWalk,
+    Vertices,
+    contribution_units,
+)
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.problems.slopes import sigmoid
 from tacit.solvers import text
-from tacit.solvers.ball import Gradient, Path, Queue, Scoring
-from tacit.solvers.ball_sparse import gradient_for
+from tacit.solvers.frank_wolfe.ball import Gradient, Path, Queue, Scoring
+from tacit.solvers.frank_wolfe.ball_sparse import gradient_for
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0
@@ -132,27 +136,27 @@ class FrankWolfeSolver:
             return Plan(Release("vertices", "exponential", share=share, count=count))
         return text.planned(task, share, Release("vertices", "exponential", share=1.0, count=count))
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
         """The weights of the vertices drawn. Their noise has no deviation to speak of: it is given as zero."""
         settings = Settings.of(task)
         path = settings.path(rows.entry)
         with_ends = task.fit_intercept and task.loss != SQUARED  # the driver centres the target of a regression
-        offset = _offset(task, text.UnitRows(task, rows).class_share(meter)) if with_ends else 0.0
+        offset = _offset(task, text.UnitRows(task, rows).class_share(gate)) if with_ends else 0.0
         limit = slope_limit(task, path.radius * rows.entry, offset)
         scoring = Scoring(
             loss=task.loss.code,
             bound=rows.entry,
             limit=limit,
             curvature=task.loss.curvature,
-            units=_units(task, meter),
+            units=_units(task, gate),
             offset=offset,
             tolerance=settings.tolerance * limit,
         )
         targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == SQUARED else rows.targets
-        sampler = settings.sampler if meter.multiplier("vertices") > 0.0 else None
+        sampler = settings.sampler if gate.multiplier("vertices") > 0.0 else None
         exact = task.loss == SQUARED and task.options.clip is None
         gradient = gradient_for(rows.Z, targets, scoring, path, sampler, exact)
-        picks = _picks(gradient, path.count, scoring.units, meter)
+        picks = _picks(gradient, path.count, scoring.units, gate)
         chosen, found = path.weights(picks, settings.averaging)
         weights = np.zeros((1, task.d + 1))
         weights[0, chosen] = found
@@ -160,7 +164,7 @@ class FrankWolfeSolver:
             # Thresholds about as far apart as margins are: of entries near their bound, some for each row.
             grid = text.GRID * max(float(np.linalg.norm(found)) * rows.entry, 1e-300)
             margins = gradient.margins(chosen, found)
-            weights[0, -1] = -Threshold(grid).release(meter, "threshold", margins, rows.targets > 0.0)
+            weights[0, -1] = -gate.release("threshold", Threshold(grid), margins, rows.targets > 0.0)
         return Solution(weights, np.zeros_like(weights))
 
 
@@ -169,22 +173,21 @@ def _offset(task: Task, share: text.ClassShare) -> float:
     return share.offset if task.loss == LOGISTIC else 2.0 * share.p - 1.0
 
 
-def _units(task: Task, meter: Meter) -> int:
+def _units(task: Task, gate: Gate) -> int:
     """The most that a row may add to an entry of the whole gradient."""
-    multiplier = meter.multiplier("vertices")
-    free = contribution_units(multiplier, meter.adjacency) if multiplier > 0.0 else MOST_UNITS
+    multiplier = gate.multiplier("vertices")
+    free = contribution_units(multiplier, gate.adjacency) if multiplier > 0.0 else MOST_UNITS
     return min(free, MOST_UNITS, LARGEST_LIMIT // task.n)
 
 
-def _picks(gradient: Gradient, count: int, units: int, meter: Meter) -> list[tuple[int, int]]:
+def _picks(gradient: Gradient, count: int, units: int, gate: Gate) -> list[tuple[int, int]]:
     """The vertices drawn; the best ones where there is no noise."""
     sampler = gradient.sampler
     if not isinstance(sampler, Queue):
-        return Vertices(sampler, units).release_walk(meter, "vertices", count, gradient.step, gradient.rounds)
+        return gate.release("vertices", VertexWalk(Vertices(sampler, units)), count, gradient.step, gradient.rounds)
     picks = []
     for t in range(1, count + 1):
-        meter.grant("vertices", "exponential")
-        picks.append(sampler.best())
+        picks.append(gate.release("vertices", BestVertex(sampler.best)))
         if t < count:  # nothing is looked for after the last step
             gradient.step(t, *picks[-1])
     return picks

@@ -32,18 +32,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit._types import Floats
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
 from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import smoothness
-from tacit.solvers.columns import Columns
+from tacit.solvers.coordinate.columns import Columns
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
-
-Floats = NDArray[np.float64]
 
 _SELECTION = 0.7
 _MOST_VISITS = 4  # of a weight on average, under usual noise
@@ -93,12 +91,12 @@ class GreedySolver:
             Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=rounds),
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, meter: Meter) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The last iterate."""
         settings = Settings.of(task)
         n, clip = task.n, settings.clip
         columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, meter)
+        bounds = smoothness.constants(task, columns, gate)
         units = np.sqrt(bounds)
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
@@ -113,12 +111,12 @@ class GreedySolver:
             scores = n * np.abs(moved - w) / (steps * units)
             change = size + _rounding(w / (steps * units), n, clip)
             selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
-            j = selection.release(meter, "selections", scores[: task.width])
-            released = float(derivative.release(meter, "derivatives", sums[j] / units[j])) * units[j]
+            j = gate.release("selections", selection, scores[: task.width])
+            released = float(gate.release("derivatives", derivative, sums[j] / units[j])) * units[j]
             at = float(penalty.at(j).prox(w[j] - steps[j] * released / n, steps[j]))
             columns.move(j, at - w[j])
             w[j] = at
-        noise = steps * units * meter.multiplier("derivatives") * derivative.sensitivity.under(meter.adjacency) / n
+        noise = steps * units * gate.multiplier("derivatives") * derivative.sensitivity.under(gate.adjacency) / n
         return Solution(w[None, :], np.where(w != 0.0, noise, 0.0)[None, :])
 
 
