@@ -1,15 +1,18 @@
 """Bounded rows, tasks and runs for tests of solvers."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-from tacit.privacy import Budget, Gate, NoiseSource
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit
 from tacit.problems import LOSSES, Penalty
-from tacit.solvers import SOLVERS, Options, Rows, Task
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS
 
 CLASSES = 3
 either_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
@@ -27,11 +30,33 @@ def task(
     adjacency="add-remove",
     delta=1e-6,
     penalties=("l2",),
-    **options,
+    **facts,
 ):
-    outputs = CLASSES if loss == "multinomial" else 1
-    budget = Budget(epsilon, delta, adjacency)
-    return Task(n, d, LOSSES[loss], outputs, sparse, fit_intercept, budget, penalties, Options(**options))
+    """A task that asks for these penalties; `facts` are further fields of `LinearTask`."""
+    return LinearTask(
+        unit=Unit("row", n),
+        d=d,
+        budget=Budget(epsilon, delta, adjacency),
+        sparse=sparse,
+        loss=LOSSES[loss],
+        fit_intercept=fit_intercept,
+        **({"outputs": CLASSES if loss == "multinomial" else 1, "penalty": asking_for(penalties)} | facts),
+    )
+
+
+def asking_for(penalties):
+    """A penalty of these kinds."""
+    return Penalty(
+        l1=1.0 if "l1" in penalties else 0.0,
+        l2=1.0 if "l2" in penalties else 0.0,
+        high=1.0 if "bounds" in penalties else math.inf,
+    )
+
+
+def bounded(Z, targets, l2=0.0, l1=0.0, **fields):
+    """Rows as an algorithm is handed them, with one strength for all weights; `fields` are further ones of `Bounded`."""
+    d = Z.shape[1]
+    return Bounded(Z, targets, Penalty(l2=np.full(d, l2), l1=np.full(d, l1)), **fields)
 
 
 def table(data):
@@ -40,7 +65,7 @@ def table(data):
 
 
 def rows(loss, n, d, sparse=False, seed=0):
-    """Rows as the driver would hand them over, with targets that a linear model explains in part."""
+    """Rows as a fit would hand them over, with targets that a linear model explains in part."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, d)) @ (np.eye(d) + 0.3 * rng.normal(size=(d, d)))
     if sparse:
@@ -55,15 +80,26 @@ def rows(loss, n, d, sparse=False, seed=0):
         targets = margins.argmax(axis=1).astype(np.float64)
     else:
         targets = np.where(margins[:, 0] > 0, 1.0, -1.0)
-    return Rows(csr_array(Z) if sparse else Z, targets)
+    return bounded(csr_array(Z) if sparse else Z, targets)
+
+
+def promise(solver, problem):
+    """What a solver with the whole budget will release, and with which noise."""
+    return Plan(*solver.at(problem).releases(1.0)).calibrate(problem.budget, problem.unit, solver.name)
+
+
+def solved(solver, problem, data, seed=0):
+    """Run a solver on the whole budget; the gate checks that the plan was kept."""
+    with Gate(promise(solver, problem), NoiseSource(seed)) as gate:
+        return solver.at(problem).run(data, gate)
 
 
 def solve(problem, data, l2=0.0, l1=0.0, seed=0, solver="gradient"):
-    """Run a solver on the whole budget; the gate checks that the plan was kept."""
-    chosen = SOLVERS[solver]
-    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1))
-    with Gate(chosen.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        return chosen.run(problem, data, penalty, gate)
+    """Run a solver, given by its name or as an object; strengths above 0 take the place of those that data has."""
+    chosen = SOLVERS[solver]() if isinstance(solver, str) else solver
+    if l2 or l1:
+        data = replace(data, penalty=Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1)))
+    return solved(chosen, problem, data, seed)
 
 
 def objective(loss, data, weights, l2=0.0, l1=0.0):
