@@ -7,7 +7,8 @@ import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from inspect import signature
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,19 +17,56 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from scipy.sparse import csr_array
 
-from tacit.estimators.driver import Request, private_fit
-from tacit.privacy import Budget, events
+from tacit.estimators import fit
+from tacit.privacy import Budget, Guarantee, Plan, Promise, Unit, events
 from tacit.problems import LOSSES, Penalty
-from tacit.solvers import SOLVERS, Options, Task, gradient, objective
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS, Solver, Text, gradient, objective
 
 N, D, CLASSES = 24, 3, 3
 ROUNDING = 1 + 1e-12  # of a distance that a test computes
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small):UserWarning")
 
 
+class Request(NamedTuple):
+    """All that a fit is told."""
+
+    task: LinearTask
+    solver: Solver
+    seed: int | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """All releases of the fit."""
+        return fit.planned(self.task, self.solver).promise.plan
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a linear model tells of its fit."""
+
+    coef: Any
+    coef_noise: Any
+    intercept: Any
+    clip_low: Any
+    clip_high: Any
+    y_bounds: tuple[float, float] | None
+    plan: Promise
+    guarantee: Guarantee
+
+
+def private_fit(request, X, targets):
+    """The path of a fit, with the model in the user's units."""
+    fitted = fit.private_fit(request.task, request.solver, (X, targets), seed=request.seed)
+    units = fitted.units
+    model = units.model(fitted.result, request.task.penalty)
+    told = model.coef, model.coef_noise, model.intercept, units.clip_low, units.clip_high, units.y_bounds
+    return Fit(*told, fitted.promise, fitted.guarantee)
+
+
 @dataclass(frozen=True)
 class Case:
-    """A solver with what it is asked to serve; `wide` takes the form for many columns, `text` that for text.
+    """A solver, by its class, with what it is asked to serve; `wide` takes the form for many columns.
 
     A solver that samples is asked for few steps, on samples of a quarter of the rows or on all of them (`whole`); one
     with options of its own for those of a `variant`. `classes` asks for one class against the rest.
@@ -40,37 +78,58 @@ class Case:
     sparse: bool = False
     declared: bool = False
     wide: bool = False
-    text: bool = False
     whole: bool = False
     variant: str = ""
     classes: bool = False
 
     def __str__(self):
         words = (self.solver.name, self.loss, self.adjacency, "sparse" if self.sparse else "dense")
-        flags = [name for name in ("declared", "wide", "text", "whole", "classes") if getattr(self, name)]
+        flags = [name for name in ("declared", "wide", "whole", "classes") if getattr(self, name)]
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
-    def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, options=None, **asked):
-        """`asked`: l1 and coef_bounds."""
-        outputs = CLASSES if self.is_multiclass else 1
-        budget = Budget(epsilon, delta, self.adjacency)
-        options = self.options(n) if options is None else options
-        penalties = ("l2", *["l1"] * ("l1" in asked), *["bounds"] * ("coef_bounds" in asked))
-        task = Task(n, d, LOSSES[self.loss], outputs, self.sparse, fit_intercept, budget, penalties, options)
-        y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
-        penalty = Penalty(asked.get("l1", 0.0), l2, *asked.get("coef_bounds", ()))
-        return Request(task, self.solver, penalty, 20.0 if self.declared else None, y_bounds, seed, 0)
+    def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, **asked):
+        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius."""
+        task = LinearTask(
+            unit=Unit("row", n),
+            d=d,
+            budget=Budget(epsilon, delta, self.adjacency),
+            sparse=self.sparse,
+            row_norm=20.0 if self.declared else None,
+            loss=LOSSES[self.loss],
+            outputs=CLASSES if self.is_multiclass else 1,
+            fit_intercept=fit_intercept,
+            penalty=Penalty(asked.get("l1", 0.0), l2, *asked.get("coef_bounds", ())),
+            l1_radius=asked.get("l1_radius"),
+            y_bounds=(-5.0, 5.0) if self.declared and self.loss == "squared" else None,
+        )
+        return Request(task, asked.get("solver") or self.made(n), seed)
 
-    def options(self, n):
+    def made(self, n):
+        """The solver object."""
         if self.variant:
-            return Options(**(VARIANTS | DUAL_VARIANTS)[self.variant])
-        if "batch_size" not in self.solver.options:
-            return Options(n_iter={"greedy": 5, "frank-wolfe": 12}.get(self.solver.name))
-        return Options(batch_size=n, n_passes=20) if self.whole else Options(batch_size=n // 4, n_passes=5)
+            return self.solver(**(VARIANTS | DUAL_VARIANTS)[self.variant])
+        if not self.has_option("batch_size"):
+            few = {"greedy": 5, "frank-wolfe": 12}.get(self.solver.name)
+            return self.solver() if few is None else self.solver(n_iter=few)
+        return self.solver(batch_size=n, n_passes=20) if self.whole else self.solver(batch_size=n // 4, n_passes=5)
+
+    def has_option(self, name):
+        return name in signature(self.solver).parameters
+
+    @property
+    def planned(self):
+        """What the solver releases with the whole budget."""
+        task, solver, _ = self.request()
+        return solver.at(task).releases(1.0)
+
+    @property
+    def text(self):
+        """Whether the solver is for text, and takes sparse rows only."""
+        return self.solver.serves.sparse_only
 
     @property
     def samples(self):
-        return any(r.sampling < 1.0 for r in self.solver.plan(self.request().task, 1.0).releases)
+        return any(r.sampling < 1.0 for r in self.planned)
 
     @property
     def optimises(self):
@@ -83,7 +142,7 @@ class Case:
 
     def releases(self, name):
         """Whether the solver plans a release of that name, or of that kind."""
-        return any(name in (r.name, r.kind) for r in self.solver.plan(self.request().task, 1.0).releases)
+        return any(name in (r.name, r.kind) for r in self.planned)
 
     @property
     def perturbs(self):
@@ -139,11 +198,12 @@ DUAL_VARIANTS = {
     "newton": {"inner": "newton", "batch_size": 6, "n_passes": 3},
 }
 BASIC = [
-    Case(solver, loss, adjacency, whole=whole)
+    Case(solver, loss.name, adjacency, whole=whole)
     for solver in SOLVERS.values()
-    for loss in (loss.name for loss in solver.losses)
-    for adjacency in solver.adjacencies
-    for whole in ((False, True) if "batch_size" in solver.options else (False,))
+    if not solver.serves.sparse_only
+    for loss in solver.serves.losses
+    for adjacency in solver.serves.adjacencies
+    for whole in ((False, True) if "batch_size" in signature(solver).parameters else (False,))
 ]
 # A solver that samples has many losses, and on all rows it is like others; solvers that work by columns are tested on
 # them by themselves too: not all of it needs every kind of data.
@@ -154,7 +214,7 @@ CASES = [
     for b in (False, True)
     if s == b
     or not (
-        case.whole or (case.samples and case.loss not in ("squared", "logistic")) or case.solver.layout == "columns"
+        case.whole or (case.samples and case.loss not in ("squared", "logistic")) or case.solver.name in ("coordinate", "greedy")
     )
 ]
 WITH_WIDE_FORM = {"gradient": gradient, "objective": objective}
@@ -165,9 +225,8 @@ WIDE = [
     for s in (False, True)
 ]
 TEXT = [
-    replace(case, sparse=True, declared=b, text=True)
-    for case in BASIC
-    if (case.solver.name, case.loss) == ("gradient", "logistic")
+    Case(Text, "logistic", adjacency, sparse=True, declared=b)
+    for adjacency in Text.serves.adjacencies
     for b in (False, True)
 ]
 COORDINATE = [case for case in BASIC if case.solver.name == "coordinate"]
@@ -185,7 +244,7 @@ TUNED += [
 TUNED += [
     replace(case, classes=True, sparse=case.loss == "hinge", declared=True, variant=name)
     for case in DUAL
-    if LOSSES[case.loss] in case.solver.multiclass
+    if LOSSES[case.loss] in case.solver.serves.multiclass
     for name in ("", "published", "sequential")
     if not name or case.loss == "hinge"
 ]

@@ -14,7 +14,6 @@ from unittest.mock import patch
 import numpy as np
 from scipy.sparse import csr_array
 
-from tacit.estimators.driver import _Bounding, private_fit
 from tacit.federated.protocols import bounds, marginals_party, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
@@ -27,7 +26,7 @@ from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
-from tacit.solvers import Options, rescaled
+from tacit.solvers import Dual, FrankWolfe
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.bounding.centring import Bounds
 from tacit.blocks.rows import Table
@@ -35,7 +34,7 @@ from tacit.solvers.pca.task import PcaTask
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
-from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, sample
+from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
 from .recorder import LeakError, Missing, Step, transcript
 
 ADJACENCIES = ("add-remove", "replace-one")
@@ -78,7 +77,7 @@ class Entry:
         if self.case is None:
             return self.name.split(",")[0]
         form = self.case.variant if self.case.solver.name == "dual" else ""
-        form = "text" if self.case.text else "wide" if self.case.wide else form
+        form = "wide" if self.case.wide else form
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
 
@@ -179,10 +178,9 @@ ROWS = {
 
 
 def forms_of(case: Case, pooled: bool = False) -> list[tuple[Any, str, Any]]:
-    """What has to be patched for few columns to be many: for the form for many columns, that for text, one scale."""
+    """What has to be patched for few columns to be many: for the form for many columns, one scale."""
     wide = [(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1)] if case.wide else []
-    text = [(rescaled, "WIDE", 1)] if case.text else []
-    return [*wide, *text, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
+    return [*wide, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
 
 
 @contextmanager
@@ -221,7 +219,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
         return rows
 
     with patches(forms):
-        plan = _Bounding.of(request).plan(request)
+        plan = request.plan
     most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
     formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
     return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
@@ -234,7 +232,7 @@ def _across(weights: Any) -> tuple[Any, Any]:
 
 def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     """What the variants that stand for comparison state, and how far a search may stop from the minimiser."""
-    options = case.options(N)
+    options: Any = case.made(N)
     if case.variant == "published":
         return {"updates": lambda _: math.sqrt(2.0) * options.clip}
     if case.variant == "primal":
@@ -266,19 +264,19 @@ def _more_forms() -> Iterator[Entry]:
         if case.adjacency == "replace-one" or case.whole:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
-            yield of_case(case, form="momentum", epsilon=1e6, options=Options(n_passes=8))
+            yield of_case(case, form="momentum", epsilon=1e6, solver=Dual(n_passes=8))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
         if case.solver.name == "frank-wolfe":
-            for form, options in VERTEX_FORMS.items():
+            for form, asked in VERTEX_FORMS.items():
                 for sparse in (False, True):
-                    yield of_case(replace(case, sparse=sparse), form=form, options=Options(n_iter=12, **options))
+                    yield of_case(replace(case, sparse=sparse), form=form, **asked)
 
 
 VERTEX_FORMS: dict[str, dict[str, Any]] = {
-    "two-level": {"sampler": "two-level"},
-    "gumbel": {"sampler": "gumbel"},
-    "declared entries": {"entry_bound": 2.0, "l1_radius": 3.0},
+    "two-level": {"solver": FrankWolfe(n_iter=12, sampler="two-level")},
+    "gumbel": {"solver": FrankWolfe(n_iter=12, sampler="gumbel")},
+    "declared entries": {"solver": FrankWolfe(n_iter=12, entry_bound=2.0), "l1_radius": 3.0},
 }
 FITS = [*(of_case(case) for case in CASES + WIDE + TEXT + TUNED), *_more_forms()]
 

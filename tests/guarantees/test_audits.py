@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from tacit.estimators.driver import private_fit
 from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
 from tacit.privacy.gate import Grant, PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
-from tacit.solvers import SOLVERS, Options, Rows, columns, dual, passes, text
+from tacit.blocks import Bounded
+from tacit.solvers import SOLVERS, dual, passes, text
+from tacit.solvers.coordinate import columns
 
 from .cases import (
     BASIC,
@@ -37,6 +38,7 @@ from .cases import (
     every_case,
     fresh_fits,
     pair_of_tables,
+    private_fit,
     quiet,
     recomputed,
     standardised,
@@ -62,7 +64,7 @@ DEFAULT = ("gradient", "logistic", "add-remove")
 
 
 def of_the_long_run(case):
-    first = case.loss == FIRST[case.solver.name] and case.solver.name in DAILY
+    first = case.loss == FIRST.get(case.solver.name) and case.solver.name in DAILY
     return not first or case.adjacency == "replace-one" or case.whole or case.text
 
 
@@ -85,22 +87,25 @@ class Alone:
     d: int = 2
 
     @cached_property
-    def task(self):
-        served = self.case.solver.options
+    def solver(self):
+        has = self.case.has_option
         if self.case.samples:
-            options = Options(batch_size=self.n // 2, n_passes=2)
+            options = {"batch_size": self.n // 2, "n_passes": 2}
         elif self.case.whole:
-            options = Options(batch_size=self.n, n_passes=6)
+            options = {"batch_size": self.n, "n_passes": 6}
         else:
-            options = Options(**{name: value for name, value in (("n_iter", 6), ("n_passes", 3)) if name in served})
-        if "clip" in served:
-            options = replace(options, clip=0.1)
+            options = {name: value for name, value in (("n_iter", 6), ("n_passes", 3)) if has(name)}
+        return self.case.solver(**options, **({"clip": 0.1} if has("clip") else {}))
+
+    @cached_property
+    def task(self):
         epsilon = 5.0 if self.case.has_mu else 8.0
-        return self.case.request(epsilon, n=self.n, d=self.d, fit_intercept=False, options=options).task
+        return self.case.request(epsilon, n=self.n, d=self.d, fit_intercept=False).task
 
     @cached_property
     def calibrated(self):
-        return self.case.solver.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
+        releases = self.solver.at(self.task).releases(1.0)
+        return Plan(*releases).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -110,7 +115,7 @@ class Alone:
         l2 = 10.0 if self.case.solver.name == "dual" else 0.0
         penalty = Penalty(l2=np.full(self.d, l2), l1=np.zeros(self.d))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.case.solver.run(self.task, rows, penalty, gate).weights
+            return self.solver.at(self.task).run(replace(rows, penalty=penalty), gate).weights
 
     @property
     def claim(self):
@@ -154,7 +159,8 @@ def worst_rows(case, n=40, d=2):
         other[0] = Z[0] * np.resize([1.0, -1.0], d)
     else:
         other[0] = -Z[0]
-    return Rows(case.store(Z), targets, 3.0), Rows(case.store(other), targets, 3.0)
+    none = Penalty()
+    return Bounded(case.store(Z), targets, none, 3.0), Bounded(case.store(other), targets, none, 3.0)
 
 
 @pytest.mark.parametrize("case", [replace(c, sparse=s) for c in WITH_MU for s in (False, True)] + ALONE_TEXT, ids=str)
@@ -294,7 +300,7 @@ def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatc
     monkeypatch.setattr(passes.Passes, "_blocks", lambda self, _: blocks(self, 1e6))
     run = Alone(replace(case, adjacency="add-remove"))
     rows, _ = worst_rows(case)
-    absent = Rows(rows.Z.copy(), rows.targets)
+    absent = replace(rows, Z=rows.Z.copy())
     absent.Z[0] = 0.0  # nothing, in a model without an intercept
     assert max(s.moved(other) for s, other in two_worlds(run, rows, absent) if s.name == "second moments") > 2
 
@@ -358,21 +364,24 @@ def test_an_exact_mean_in_place_of_the_intercept_is_caught(case):
 class Cheat:
     """A solver that plans like another and does something else at the end."""
 
-    honest: Any
+    honest: Any  # a solver, or its algorithm
     extra: Any = None  # a mechanism to release once more by
     forgotten: bool = False
 
     def __getattr__(self, name):
         return getattr(self.honest, name)
 
-    def plan(self, task, share):
-        plan = self.honest.plan(task, share)
-        return plan + Plan(Release("forgotten", "gaussian", share=0.01)) if self.forgotten else plan
+    def at(self, task):
+        return replace(self, honest=self.honest.at(task))
 
-    def run(self, task, rows, penalty, gate):
-        solution = self.honest.run(task, rows, penalty, gate)
+    def releases(self, share):
+        planned = self.honest.releases(share)
+        return (*planned, Release("forgotten", "gaussian", share=0.01)) if self.forgotten else planned
+
+    def run(self, data, gate):
+        solution = self.honest.run(data, gate)
         if self.extra is not None:
-            planned = [r.name for r in self.honest.plan(task, 1.0).releases if r.kind != "exponential"]
+            planned = [r.name for r in self.honest.releases(1.0) if r.kind != "exponential"]
             gate.release(planned[-1], self.extra, solution.weights)
         return solution
 
@@ -388,6 +397,7 @@ class Cheat:
     ids=["one more", "another kind", "one less"],
 )
 def test_a_solver_that_breaks_its_plan_is_stopped(case, cheat, message):
-    request = replace(case.request(), solver=Cheat(case.solver, **cheat))
+    honest = case.request()
+    request = honest._replace(solver=Cheat(honest.solver, **cheat))
     with pytest.raises(PlanViolationError, match=message):
         private_fit(request, *pair_of_tables(case, "label")[0])

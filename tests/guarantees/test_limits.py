@@ -9,13 +9,11 @@ from scipy.special import logsumexp
 from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 from sklearn.svm import SVC
 
-from tacit.estimators.driver import private_fit
 from tacit.bounding.scales import _NORM_GRID
 from tacit.blocks.clip import clip_rows
 from tacit.problems import SQUARED_HINGE
-from tacit.solvers import Options
 
-from .cases import CASES, TEXT, D, quiet, sample
+from .cases import CASES, TEXT, D, private_fit, quiet, sample
 from .recorder import transcript
 
 pytestmark = quiet
@@ -77,7 +75,7 @@ def fitted(case, request, X, targets):
         fit = private_fit(request, case.store(X), targets)
     if case.sparse:  # rows clipped to the norm, in the user's units
         centre, scale = np.zeros(D), np.ones(D)
-        Z = clip_rows(X, request.row_norm or _NORM_GRID[steps[0].released])
+        Z = clip_rows(X, request.task.row_norm or _NORM_GRID[steps[0].released])
     else:
         centre, scale = (fit.clip_low + fit.clip_high) / 2, (fit.clip_high - fit.clip_low) / 6
         Z = (np.clip(X, fit.clip_low, fit.clip_high) - centre) / scale
@@ -105,7 +103,7 @@ barely_noisy = pytest.mark.parametrize("epsilon", [pytest.param(1e8, marks=pytes
 def test_without_noise_it_is_scikit_learn_on_the_bounded_data(case, fit_intercept, epsilon):
     n, l2 = 600, 0.01
     X, targets = sample(case, n)
-    request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, options=Options())
+    request = case.request(epsilon, n=n, l2=l2, fit_intercept=fit_intercept, seed=0, solver=case.solver())
     Z, targets, ours, _ = fitted(case, request, X, targets)
     best = objective(case.loss, Z, targets, *peer(case.loss, Z, targets, l2, fit_intercept), l2)
     assert best * (1 - 1e-6) <= objective(case.loss, Z, targets, *ours, l2) <= best * (1 + 1e-3)
@@ -142,7 +140,7 @@ SERVED = [
     for case in CASES
     for kind, (asked, _) in CORNERS.items()
     if case.loss == "squared" and case.adjacency == "add-remove" and case.sparse == case.declared and not case.whole
-    if {"bounds" if name == "coef_bounds" else name for name in asked} <= set(case.solver.penalties)
+    if {"bounds" if name == "coef_bounds" else name for name in asked} <= set(case.solver.serves.penalties)
 ]
 
 
@@ -152,7 +150,7 @@ def test_without_noise_corners_are_those_of_scikit_learn(case, kind, epsilon):
     asked, l2 = CORNERS[kind]
     n = 600
     X, targets = sample(case, n)
-    request = case.request(epsilon, n=n, l2=l2, seed=0, options=Options(), **asked)
+    request = case.request(epsilon, n=n, l2=l2, seed=0, solver=case.solver(), **asked)
     Z, targets, ours, scale = fitted(case, request, X, targets)
     l1 = asked.get("l1", 0.0)
     if kind == "box":

@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
-from tacit.estimators.driver import private_fit
 from tacit.privacy import Gate, events
 from tacit.solvers import SOLVERS
 
@@ -34,6 +33,7 @@ from .cases import (
     every_variant,
     fresh_fits,
     pair_of_tables,
+    private_fit,
     quiet,
     recomputed,
     sample,
@@ -46,7 +46,7 @@ pytestmark = quiet
 
 def test_a_solver_with_a_form_for_many_columns_is_tested_in_it():
     for solver in SOLVERS.values():
-        module = inspect.getmodule(type(solver))
+        module = inspect.getmodule(solver)
         assert hasattr(module, "FULL_MATRIX") == (solver.name in WITH_WIDE_FORM)
 
 

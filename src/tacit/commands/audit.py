@@ -16,28 +16,32 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
-from numpy.typing import NDArray
 
-from tacit.privacy import Budget, Gate, NoiseSource, Promise, audit, checks, events
+from tacit._types import Floats, Integers
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Unit, audit, checks, events
 from tacit.problems import LOSSES, MULTINOMIAL, SQUARED, Penalty
-from tacit.solvers import SOLVERS, Options, Rows, Solver, Task, choose
+from tacit.problems.task import LinearTask
+from tacit.solvers import Algorithm, Coordinate, Dual, FrankWolfe, Gradient, Greedy, Sgd, Solver, choose
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
 SECONDS, LEAST, MOST = 25.0, 200, 10_000
 
-# Options that make one step of a solver. A small clip is one that the row surely reaches.
-_ONE_STEP = {
-    "coordinate": Options(n_passes=1, clip=0.1),
-    "dual": Options(n_passes=1, batch_size=ROWS, clip=1e-3),
-    "frank-wolfe": Options(n_iter=1, clip=0.1),
-    "gradient": Options(n_iter=1),
-    "greedy": Options(n_iter=1, clip=0.1),
-    "sgd": Options(n_passes=1, batch_size=ROWS),
+# One step of each solver that makes several. A small clip is one that the row surely reaches.
+_ONE_STEP: dict[str, Solver] = {
+    solver.name: solver
+    for solver in (
+        Coordinate(n_passes=1, clip=0.1),
+        Dual(n_passes=1, batch_size=ROWS, clip=1e-3),
+        FrankWolfe(n_iter=1, clip=0.1),
+        Gradient(n_iter=1),
+        Greedy(n_iter=1, clip=0.1),
+        Sgd(n_passes=1, batch_size=ROWS),
+    )
 }
 
 
@@ -49,19 +53,22 @@ def run(arguments: Namespace) -> int:
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
     outputs = CLASSES if loss == MULTINOMIAL else 1
-    task = Task(ROWS, 1, loss, outputs, False, False, budget)
-    solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
+    task = LinearTask(
+        unit=Unit("row", ROWS), d=1, budget=budget, loss=loss, outputs=outputs, fit_intercept=False
+    )
+    solver = choose(arguments.solver, task)
     if arguments.steps == "one":
-        task = replace(task, options=_ONE_STEP.get(solver.name, Options()))
-    promise = solver.plan(task, 1.0).calibrate(budget, task.unit, solver.name)
-    once, (one, other) = mechanism(solver, task, promise), neighbours(solver, task)
+        solver = _ONE_STEP.get(solver.name, solver)
+    algorithm = solver.at(task)
+    promise = Plan(*algorithm.releases(1.0)).calibrate(budget, task.unit, solver.name)
+    once, (one, other) = mechanism(algorithm, promise), neighbours(solver, task)
     trials = _affordable(once, one) if arguments.trials is None else arguments.trials
     result = audit.audit(once, one, other, budget.delta, trials, confidence=confidence)
     gaussian = all(isinstance(leaf, GaussianDpEvent) for leaf, _ in events.walk(promise.event))
     refuted = result.contradicts(**({"claimed_mu": budget.mu} if gaussian else {"claimed_epsilon": budget.epsilon}))
     told = {
         "solver": solver.name,
-        "loss": loss,
+        "loss": loss.name,
         "adjacency": budget.adjacency,
         "releases": events.describe(promise.event),
         "claimed": {"epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu if gaussian else None},
@@ -75,13 +82,12 @@ def run(arguments: Namespace) -> int:
     return int(refuted)
 
 
-def mechanism(solver: Solver, task: Task, promise: Promise) -> Callable[[Rows], NDArray[np.float64]]:
-    """From bounded rows to all that the solver returns, with fresh noise for each call."""
-    penalty = Penalty().on(np.ones(task.d))
+def mechanism(algorithm: Algorithm, promise: Promise) -> Callable[[Bounded], Floats]:
+    """From bounded rows to all that the algorithm returns, with fresh noise for each call."""
 
-    def once(rows: Rows) -> NDArray[np.float64]:
+    def once(rows: Bounded) -> Floats:
         with GateOfPresent(promise, NoiseSource(), len(rows.targets)) as gate:
-            solution = solver.run(task, rows, penalty, gate)
+            solution = algorithm.run(rows, gate)
         return np.concatenate([solution.weights.ravel(), solution.noise.ravel()])
 
     return once
@@ -94,14 +100,14 @@ class GateOfPresent(Gate):
         super().__init__(promise, source)
         self._present = present
 
-    def samples(self, name: str, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def samples(self, name: str, count: int) -> tuple[Integers, Integers]:
         """As `Gate.samples`."""
         rows, starts = super().samples(name, count)
         there = rows < self._present
         return rows[there], np.concatenate([[0], np.cumsum(there)])[starts]
 
 
-def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
+def neighbours(solver: Solver, task: LinearTask) -> tuple[Bounded, Bounded]:
     """Two tables of bounded rows that differ in the last one, which one of them may be without."""
     low, high = {SQUARED: (-SIZE, SIZE), MULTINOMIAL: (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
     Z = np.resize([SIZE, -SIZE], (task.n - 1, task.d))
@@ -109,13 +115,14 @@ def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
     if solver.name == "objective":  # whose row tells most where the weights speak against it
         targets = np.resize([low, high], task.n - 1)
     row = np.full((1, task.d), SIZE)
-    one = Rows(np.vstack([Z, row]), np.append(targets, high), SIZE)
+    penalty = Penalty().on(np.ones(task.d))
+    one = Bounded(np.vstack([Z, row]), np.append(targets, high), penalty, SIZE)
     if task.budget.adjacency == "replace-one":
-        return one, Rows(np.vstack([Z, -row]), one.targets, SIZE)
-    return one, Rows(Z, targets, SIZE)
+        return one, Bounded(np.vstack([Z, -row]), one.targets, penalty, SIZE)
+    return one, Bounded(Z, targets, penalty, SIZE)
 
 
-def _affordable(once: Callable[[Rows], Any], rows: Rows) -> int:
+def _affordable(once: Callable[[Bounded], Any], rows: Bounded) -> int:
     """How many runs on each side take about `SECONDS`: a number that does not depend on what the runs give."""
     once(rows)  # compiles
     started = time.perf_counter()

@@ -17,12 +17,13 @@ from typing import Any
 
 from dp_accounting import DpEvent
 
-from tacit.estimators import driver
+from tacit.estimators.fit import planned
 from tacit.privacy import (
     Budget,
     Guarantee,
     Plan,
     Release,
+    Unit,
     UnsupportedEventError,
     checks,
     epsilon_of,
@@ -30,8 +31,9 @@ from tacit.privacy import (
     mu_of,
 )
 from tacit.privacy.calibration import calibrate
-from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED, Penalty
-from tacit.solvers import SOLVERS, Task, choose
+from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED
+from tacit.problems.task import LinearTask
+from tacit.solvers import choose
 
 
 def run(arguments: Namespace) -> int:
@@ -136,19 +138,19 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     classes = checks.count("classes", arguments.classes, least=2)
     if classes > 2 and loss == LOGISTIC:
         loss = MULTINOMIAL
-    task = Task(
-        checks.count("rows", arguments.rows, least=2),
-        checks.count("columns", arguments.columns),
-        loss,
-        classes if classes > 2 and loss != SQUARED else 1,
-        arguments.sparse,
-        not arguments.no_intercept,
-        budget,
+    task = LinearTask(
+        unit=Unit("row", checks.count("rows", arguments.rows, least=2)),
+        d=checks.count("columns", arguments.columns),
+        budget=budget,
+        sparse=arguments.sparse,
+        row_norm=arguments.row_norm,
+        loss=loss,
+        outputs=classes if classes > 2 and loss != SQUARED else 1,
+        fit_intercept=not arguments.no_intercept,
+        y_bounds=tuple(arguments.y_bounds) if arguments.y_bounds else None,
     )
-    solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
-    bounds = tuple(arguments.y_bounds) if arguments.y_bounds else None
-    request = driver.Request(task, solver, Penalty(), arguments.row_norm, bounds, None, 0)
-    promise = driver.planned(request)
+    solver = choose(arguments.solver, task)
+    promise = planned(task, solver).promise
     told = f"{solver.name} solver, {loss.words} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
     return _of_plan(promise.plan, budget, promise.multipliers, told)
 

@@ -15,13 +15,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.validate import validated
 from tacit.bounding import LinearModel, Units
 from tacit.estimators.fit import FewRowsWarning, private_fit
-from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
-from tacit.blocks.validate import validated
 from tacit.kernels.gradient import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
+from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, choose
 

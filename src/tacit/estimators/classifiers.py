@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.problems.declared import inverse_strength
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, MODEL, RADIUS, RANDOM, ROW_NORM
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
+from tacit.problems.declared import inverse_strength
 
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
 
@@ -126,9 +126,10 @@ class LogisticRegression(PrivateClassifier):
         it, and on text counts a tenth of the penalty, as few noisy steps hold the weights already.
     {ROW_NORM}
     solver : str or solver object, default="auto"
-        The algorithm: "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd" or "text",
-        or an object of `tacit.solvers` with its options, such as `Dual(batch_size=100)`. More than two classes are served jointly by "gradient" and "sgd", and by "dual" as one against
-        the rest in one release; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
+        The algorithm: "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd",
+        "text", or an object of `tacit.solvers` with its options, such as `Dual(batch_size=100)`. More than two classes
+        are served jointly by "gradient" and "sgd", and by "dual" as one against the rest in one release; "text" and
+        "one-shot" are for sparse rows of many columns; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
     {MODEL}
     {RADIUS}
     {CLASSES}
@@ -210,8 +211,8 @@ class LinearSVC(PrivateClassifier):
     {ROW_NORM}
     solver : str or solver object, default="auto"
         The algorithm: "auto", "coordinate", "dual", "frank-wolfe" or "sgd", or an object of `tacit.solvers` with its
-        options, such as `Dual(batch_size=100)`. The hinge is served by "dual" and "sgd", which serve only add-remove; more than two classes, one
-        against the rest, by "dual". docs/choosing-a-solver.md compares them.
+        options, such as `Dual(batch_size=100)`. The hinge is served by "dual" and "sgd", which serve only add-remove;
+        more than two classes, one against the rest, by "dual". docs/choosing-a-solver.md compares them.
     {MODEL}
     {RADIUS}
     {CLASSES}

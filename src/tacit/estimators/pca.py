@@ -12,15 +12,15 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.rows import Table, is_sparse
+from tacit.blocks.validate import validated
+from tacit.bounding.centring import Bounds
 from tacit.estimators.driver import FewRowsWarning
 from tacit.estimators.progress import tell_progress
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
-from tacit.blocks.validate import validated
-from tacit.problems.declared import declared_size
 from tacit.privacy import Budget, Gate, Plan, Promise, checks
+from tacit.problems.declared import declared_size
 from tacit.solvers.pca import PCA_SOLVERS, choose_pca
-from tacit.bounding.centring import Bounds
-from tacit.blocks.rows import Table, is_sparse
 from tacit.solvers.pca.task import PcaSolver, PcaTask, Spectrum
 
 _FLOATS = [np.float64, np.float32]

@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
-from tacit.problems.declared import penalty_strength, target_bounds
 from tacit.estimators.wording import BUDGET, MODEL, RADIUS, RANDOM, REGRESSOR_ATTRIBUTES, ROW_NORM, Y_BOUNDS
 from tacit.privacy import checks
 from tacit.problems import SQUARED
+from tacit.problems.declared import penalty_strength, target_bounds
 
 _BEFORE = f"""{ROW_NORM}
     {Y_BOUNDS}
     solver : str or solver object, default="auto"
-        The algorithm by its name, or an object of `tacit.solvers` with its options, such as `Coordinate(n_passes=5)`."""
+        The algorithm: a name, or an object of `tacit.solvers` with its options, such as `Coordinate(n_passes=5)`."""
 
 _SMOOTH = f"""{_BEFORE} The names are "auto",
         "coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and "statistics". "dual" and "sgd"
