@@ -54,7 +54,7 @@ def asking_for(penalties):
 
 
 def bounded(Z, targets, l2=0.0, l1=0.0, **fields):
-    """Rows as an algorithm is handed them, with one strength for all weights; `fields` are further ones of `Bounded`."""
+    """Rows as an algorithm is handed them, with the same strengths for all weights."""
     d = Z.shape[1]
     return Bounded(Z, targets, Penalty(l2=np.full(d, l2), l1=np.full(d, l1)), **fields)
 

@@ -6,10 +6,7 @@ that row alone; contributions are added straight into the total, so the longest 
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tacit._types import Floats, Places
+from tacit._types import Flags, Floats, Places
 from tacit.problems.compiled import kernel
 
 
@@ -56,7 +53,7 @@ def residual_sums(
     indices: Places,
     indptr: Places,
     factors: Floats,
-    positive: NDArray[np.bool_],
+    positive: Flags,
     weights: Floats,
     bias: float,
     offset: float,

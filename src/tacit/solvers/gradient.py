@@ -1,10 +1,8 @@
-"""`solver="gradient"`: noisy gradient steps with a private preconditioner, the default on dense data.
+"""`Gradient`: noisy gradient steps with a private preconditioner, the default on dense data.
 
 Algorithm. Release the second-moment matrix A of the bounded rows once; take T full-batch steps
 `w <- w - Q (noisy mean of clipped gradients + lambda w)` with Q the inverse of the curvature bound that A gives;
 return the mean of the second half of the iterates. No step looks at the objective, and T is fixed beforehand.
-
-Two classes on sparse rows of many columns, as in text, take another form: `tacit.solvers.text.steps`.
 
 Privacy
 -------
@@ -21,12 +19,12 @@ few noisy power iterations), then T sums of gradients; all Gaussian, so the plan
 - The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`). Each row's margin and
   gradient come from a loop over that row alone.
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
 Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); C = kappa sqrt(d') with kappa falling from 1 to 0.3
 (squared loss: 0.7) as the noise grows, and rising without limit as it vanishes; T = 30, and more where there is little
-noise; the penalty is at least 0.2 C sqrt(d') / (n mu_g). Classifiers end by shrinking all weights by what the noise of
-the steps, which is known, adds to the variance of a margin.
+noise; the penalty is at least 0.2 C sqrt(d') / (n mu_g). The noise of the steps is known, and so is the variance that
+it adds to a margin. Classifiers shrink all weights for it at the end, or their probabilities would be too sure.
 """
 
 import math
@@ -38,15 +36,15 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
 from tacit._types import Floats
-from tacit.kernels import gradient as kernels
+from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
-from tacit.privacy.checks import Adjacency
+from tacit.kernels import gradient as kernels
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
-from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
-from tacit.solvers import rescaled
+from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
+from tacit.problems.task import LinearTask
+from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations
 from tacit.solvers.passes import SHRINK, Passes
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 FULL_MATRIX = 2_000
 POWER_STEPS = 4
@@ -55,69 +53,92 @@ _SHRINKAGE = 0.2
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+@dataclass(eq=False, repr=False)
+class Gradient(Solver):
+    """Noisy steps on the whole table, scaled by a private estimate of the curvature.
 
+    It is the default for dense rows and for a penalty that is l2 only: squared and logistic losses of any number of
+    classes, under both neighbour relations. Text, with thousands of sparse columns and two classes, is better served
+    by `tacit.solvers.Text`.
+
+    Parameters
+    ----------
+    n_iter : int, optional
+        Steps. By default 30, and more where there is little noise.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import Gradient
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0, solver=Gradient(n_iter=50)).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    name: ClassVar[str] = "gradient"
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,))
+
+    n_iter: int | None = None
+
+    def check(self) -> None:
+        """Refuse a number of steps that is none."""
+        iterations(self.n_iter, self.name)
+
+    def at(self, task: LinearTask) -> "_Steps":
+        """The steps for one task."""
+        return _Steps.of(task, iterations(self.n_iter, self.name))
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The rules, worked out for one task, and the steps."""
+
+    layout: ClassVar[Layout] = "rows"
+
+    task: LinearTask
     steps: int
     clip: float  # of a gradient
     radius: float  # of a row, in the second moments
     momentum: float
 
     @classmethod
-    def of(cls, task: Task) -> "Settings":
-        """From n, d and mu alone."""
+    def of(cls, task: LinearTask, n_iter: int | None) -> "_Steps":
+        """From n, d and mu alone, and the steps that were asked for."""
         width = math.sqrt(task.width)
         kappa = 0.5 * (0.05 / max(task.nu, 1e-12)) ** 0.25
         kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == SQUARED else max(0.3, kappa))
         growth = max(1.0, math.sqrt(task.calm))
-        steps = task.options.n_iter or round(_STEPS * min(40.0, growth))
+        steps = n_iter or round(_STEPS * min(40.0, growth))
         return cls(
+            task,
             steps,
             clip=kappa * width * min(growth, _NO_CLIP),
             radius=width * min(growth, LIMIT),  # no standardised row is longer than LIMIT times the width
             momentum=max(0.0, 1.0 - _STEPS / steps),
         )
 
-
-@dataclass(frozen=True)
-class GradientSolver:
-    """Noisy gradient steps with a private preconditioner."""
-
-    name: ClassVar[str] = "gradient"
-    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL)
-    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
-    options: ClassVar[tuple[str, ...]] = ("n_iter",)
-    layout: ClassVar[Layout] = "rows"
-
-    def plan(self, task: Task, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The curvature, then the gradients."""
-        if rescaled.serves(task):
-            return rescaled.plan(task, share)
-        steps = Release("gradients", "gaussian", share=0.85 * share, count=Settings.of(task).steps)
-        if task.d <= FULL_MATRIX:
-            return Plan(Release("second moments", "gaussian", share=0.15 * share), steps)
-        return Plan(
+        steps = Release("gradients", "gaussian", share=0.85 * share, count=self.steps)
+        if self.task.d <= FULL_MATRIX:
+            return Release("second moments", "gaussian", share=0.15 * share), steps
+        return (
             Release("second moments", "gaussian", share=0.05 * share),
             Release("largest curvature", "gaussian", share=0.10 * share, count=POWER_STEPS),
             steps,
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
+    def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the second half of the iterates."""
-        if rescaled.serves(task):
-            return rescaled.run(task, rows, penalty, gate)
-        settings = Settings.of(task)
-        steps = settings.steps
-        passes = Passes(task, rows)
-        clip = settings.clip
+        task, steps, clip = self.task, self.steps, self.clip
+        passes = Passes(task, data)
         sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, passes.depth))
         noise = gate.noise("gradients", sensitivity) / task.n
         l2 = np.zeros(task.d + 1)
-        l2[: task.d] = np.maximum(penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
-        curvature = _released_curvature(task, passes, l2, gate)
+        l2[: task.d] = np.maximum(data.penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
+        curvature = self._curvature(passes, l2, gate)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         w = np.zeros((task.outputs, task.d + 1))
         ahead, mean = w, np.zeros_like(w)
@@ -127,7 +148,7 @@ class GradientSolver:
             before, w = w, ahead - curvature.inverse_times(total / task.n + l2 * ahead)
             if not task.fit_intercept:
                 w[:, -1] = 0.0
-            ahead = w + settings.momentum * step / (step + 3) * (w - before)
+            ahead = w + self.momentum * step / (step + 3) * (w - before)
             if step >= steps - tail:
                 mean += w / tail
         if task.loss != SQUARED:
@@ -138,6 +159,33 @@ class GradientSolver:
         spread = noise * curvature.amplification(steps, curvature.least)
         deviations = np.sqrt(np.square(curvature.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
+
+    def _curvature(self, passes: Passes, l2: Floats, gate: Gate) -> "_Curvature":
+        """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
+        task, radius, h = self.task, self.radius, self.task.loss.curvature
+        n, width = task.n, task.width
+        slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
+        outer = Sensitivity.outer_product(radius)
+        sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
+        deviation = gate.noise("second moments", sensitivity) / n
+        floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
+        if task.d <= FULL_MATRIX:
+            mechanism = GaussianMatrix(sensitivity, bound=n * radius**2)
+            values, vectors = eigh(gate.release("second moments", mechanism, passes.second_moments(radius)) / n)
+            edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
+            # No eigenvalue exceeds the width, so steps stay stable where noise would lift the bound beyond half of it.
+            lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
+            factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(l2))
+            typical = float(l2[: task.d].mean())
+            least = np.maximum(values - edge, 0.0)
+            rest = max(0.0, width - float(least.sum()))  # columns have unit scale: the eigenvalues add up to the width
+            return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
+        diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
+        values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
+        diagonal = values + 2.0 * deviation + floor
+        largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, gate))
+        inverse = 1.0 / (h * largest * diagonal + l2)
+        return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,36 +223,9 @@ class _Curvature:
         return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def _released_curvature(task: Task, passes: Passes, l2: Floats, gate: Gate) -> _Curvature:
-    """The second moments, or for many columns their diagonal and how far the largest eigenvalue exceeds it."""
-    n, width = task.n, task.width
-    radius = Settings.of(task).radius
-    h = task.loss.curvature
-    slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
-    outer = Sensitivity.outer_product(radius)
-    sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
-    deviation = gate.noise("second moments", sensitivity) / n
-    floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
-    if task.d <= FULL_MATRIX:
-        mechanism = GaussianMatrix(sensitivity, bound=n * radius**2)
-        values, vectors = eigh(gate.release("second moments", mechanism, passes.second_moments(radius)) / n)
-        edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
-        # No eigenvalue exceeds the width, so steps stay stable where the noise would lift the bound beyond half of it.
-        lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
-        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(l2))
-        typical = float(l2[: task.d].mean())
-        least = np.maximum(values - edge, 0.0)
-        rest = max(0.0, width - float(least.sum()))  # columns have unit scale, so the eigenvalues add up to the width
-        return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
-    diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
-    values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
-    diagonal = values + 2.0 * deviation + floor
-    largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, gate))
-    inverse = 1.0 / (h * largest * diagonal + l2)
-    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
-
-
-def largest_curvature(task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, gate: Gate) -> float:
+def largest_curvature(
+    task: LinearTask, passes: Passes, diagonal: Floats, radius: float, slack: float, gate: Gate
+) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
     sensitivity = Sensitivity(radius**2 + slack, radius**2 + slack)
     mechanism = GaussianVector(sensitivity, bound=task.n * radius**2)

@@ -1,4 +1,4 @@
-"""`solver="objective"`: minimise the objective with a secret random linear term in it (objective perturbation).
+"""`Objective`: minimise the objective with a secret random linear term in it (objective perturbation).
 
 Algorithm. Draw b; find w with a small enough gradient of `sum_i loss(z_i.w, t_i) + sum_j Lambda_j w_j^2 / 2 + wall(w) +
 b.w` by Newton's method; release w with a little noise that hides where exactly the search stopped.
@@ -19,14 +19,14 @@ is zero up to norm `_WALL`, far above what standardised data asks for.
 
 Losses: logistic (L = 1, h = 1/4); squared with residuals clipped to L, that is the Huber loss (h = 1). Binary only.
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
 Rules (in n, d, epsilon and delta alone). R = sqrt(d'), L = 1, and more where there is little noise; tau = 0.3 mu, which
 fixes Lambda; the intercept is penalised by Lambda as well.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,14 +35,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacit._types import Floats
+from tacit.blocks import Bounded, clip_rows
 from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Gate, Plan, Release
-from tacit.privacy.checks import Adjacency
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
-from tacit.blocks.clip import clip_rows
-from tacit.problems import HUBER, LOGISTIC, SQUARED, Loss, Penalty
+from tacit.problems import HUBER, LOGISTIC, SQUARED
+from tacit.problems.task import LinearTask
+from tacit.solvers.base import Layout, Serves, Solution, Solver
 from tacit.solvers.passes import Passes
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 FULL_MATRIX = 2_000
 _WALL = 300.0
@@ -52,51 +52,67 @@ _TYPICAL = 0.65  # of the bound on curvature: rows are clipped, and not all resi
 _FLOOR = 1e-10  # of the curvature: a minimiser where there is no noise and nothing is penalised
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+@dataclass(eq=False, repr=False)
+class Objective(Solver):
+    """Minimises the objective with a secret random linear term in it.
 
+    It serves the squared and the logistic loss with an l2 penalty, under both neighbour relations. Use it where one
+    release is easier to explain than thirty; it comes close to `tacit.solvers.Gradient` at epsilon = 3 and above.
+    Privacy needs a penalty of its own here, which is larger than what the user asks for where the budget is small.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import Objective
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0, solver=Objective()).fit(X, y)
+    >>> model.score(X, y) > 0.7
+    True
+    """
+
+    name: ClassVar[str] = "objective"
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC))
+
+    def at(self, task: LinearTask) -> "_Perturbation":
+        """The perturbation for one task."""
+        return _Perturbation.of(task)
+
+
+@dataclass(frozen=True)
+class _Perturbation:
+    """The rules, worked out for one task, and the search."""
+
+    layout: ClassVar[Layout] = "rows"
+
+    task: LinearTask
     radius: float  # of a row, intercept included
     slope: float  # of the loss
 
     @classmethod
-    def of(cls, task: Task) -> "Settings":
+    def of(cls, task: LinearTask) -> "_Perturbation":
         """From n, d and mu alone."""
         growth = max(1.0, math.sqrt(task.calm))
         radius = math.sqrt(task.width) * min(growth, LIMIT)
         slope = 1.0 if task.loss == LOGISTIC else min(growth, 1e6)
-        return cls(radius, slope)
+        return cls(task, radius, slope)
 
-
-@dataclass(frozen=True)
-class ObjectiveSolver:
-    """Objective perturbation with an approximate minimiser."""
-
-    name: ClassVar[str] = "objective"
-    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC)
-    multiclass: ClassVar[tuple[Loss, ...]] = ()
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
-    options: ClassVar[tuple[str, ...]] = ()
-    layout: ClassVar[Layout] = "rows"
-
-    def plan(self, task: Task, share: float) -> Plan:  # noqa: ARG002
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The linear term, then the noise on where the search stopped."""
-        return Plan(
+        return (
             Release("linear term", "objective", share=0.98 * share),
             Release("stopping point", "gaussian", share=0.02 * share),
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
+    def run(self, data: Bounded, gate: Gate) -> Solution:
         """The approximate minimiser, with noise."""
-        settings = Settings.of(task)
-        radius, slope, h = settings.radius, settings.slope, task.loss.curvature
+        task, radius, slope, h = self.task, self.radius, self.slope, self.task.loss.curvature
         mechanism = ObjectivePerturbation(slope * radius, h * radius**2)
         convexity = mechanism.convexity(gate.multiplier("linear term"), gate.adjacency)
         deviation = gate.noise("linear term", mechanism.sensitivity)
         least = max(convexity, _FLOOR * task.n * h * radius**2)
-        l2 = np.maximum(task.n * np.append(penalty.l2, 0.0)[: task.width], least)
-        problem = _Problem(task, rows, settings, l2, 1e-6 * deviation)
+        l2 = np.maximum(task.n * np.append(data.penalty.l2, 0.0)[: task.width], least)
+        problem = _Problem(self, data, l2, 1e-6 * deviation)
         w = gate.release("linear term", mechanism, task.width, problem)
 
         resolution = mechanism.resolution(deviation, task.width)
@@ -115,32 +131,32 @@ class ObjectiveSolver:
 class _Problem:
     """The perturbed objective, as a sum over rows; everything in it is secret."""
 
-    def __init__(self, task: Task, rows: Rows, settings: Settings, l2: Floats, accuracy: float) -> None:
-        self._task, self._settings, self._l2 = task, settings, l2
+    def __init__(self, rules: _Perturbation, data: Bounded, l2: Floats, accuracy: float) -> None:
+        task = rules.task
+        self._task, self._rules, self._l2 = task, rules, l2
         self._code = (HUBER if task.loss == SQUARED else task.loss).code
         self._h = task.loss.curvature
-        room = math.sqrt(settings.radius**2 - task.fit_intercept)
-        clipped: Any = clip_rows(rows.Z, room)
-        self._rows = Rows(clipped, rows.targets)
-        self._passes = Passes(task, self._rows)
+        room = math.sqrt(rules.radius**2 - task.fit_intercept)
+        self._data = replace(data, Z=clip_rows(data.Z, room))
+        self._passes = Passes(task, self._data)
         # The largest eigenvalue of the Hessian, from above; the wall is as steep as all rows together.
-        self._steep = task.n * self._h * settings.radius**2
+        self._steep = task.n * self._h * rules.radius**2
         self._smoothness = 2.0 * self._steep + float(l2.max())
         self.tolerance = accuracy + 2.0 * self.rounding  # of the gradient, where the search stops
 
     @property
     def rounding(self) -> float:
         """The most that rounding can change a gradient at weights of norm 2 `_WALL`: in sums, slopes and margins."""
-        task, settings = self._task, self._settings
-        per_row = (self._passes.depth + 16) * settings.slope + self._h * (task.width + 8) * settings.radius * 2 * _WALL
+        task, rules = self._task, self._rules
+        per_row = (self._passes.depth + 16) * rules.slope + self._h * (task.width + 8) * rules.radius * 2 * _WALL
         own = (self._l2.max() + self._steep) * 2 * _WALL + float(np.sqrt(task.width)) * 1e-12
-        return _UNIT * (task.n * settings.radius * per_row + 8 * own)
+        return _UNIT * (task.n * rules.radius * per_row + 8 * own)
 
     def gradient(self, w: Floats, linear: Floats) -> Floats:
         """Of the whole objective."""
         full = np.zeros((1, self._task.d + 1))
         full[0, : len(w)] = w
-        total = self._passes.gradient(full, 1e300, self._settings.slope, self._code)[0, : len(w)]
+        total = self._passes.gradient(full, 1e300, self._rules.slope, self._code)[0, : len(w)]
         return total + self._l2 * w + linear + self._wall(w) * w
 
     def minimiser(self, linear: Floats) -> Floats:
@@ -187,7 +203,7 @@ class _Problem:
         diagonal = self._l2 + self._wall(w) + 1e-12 * self._smoothness
         norm = float(np.linalg.norm(w))
         outwards = w * math.sqrt(self._steep * _WALL / norm**3) if norm > _WALL else np.zeros_like(w)
-        Z, d = self._rows.Z, self._task.d
+        Z, d = self._data.Z, self._task.d
         if d <= FULL_MATRIX:
             hessian = np.diag(diagonal) + np.outer(outwards, outwards)
             product: Any = Z.T @ (Z.multiply(weights[:, None]) if isinstance(Z, csr_array) else Z * weights[:, None])
@@ -214,11 +230,11 @@ class _Problem:
     def _second_derivatives(self, w: Floats) -> Floats:
         """Of the loss in each row's margin."""
         d = self._task.d
-        margins = self._rows.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
+        margins = self._data.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
         if self._task.loss == LOGISTIC:
             half = np.exp(-np.abs(margins) / 2)
             return np.square(half / (1.0 + half**2))
-        return (np.abs(margins - self._rows.targets) < self._settings.slope).astype(np.float64)
+        return (np.abs(margins - self._data.targets) < self._rules.slope).astype(np.float64)
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:

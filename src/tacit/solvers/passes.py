@@ -12,8 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
+from tacit.blocks import Bounded
 from tacit.kernels import gradient as kernels
-from tacit.solvers.task import Rows, Task
+from tacit.problems.task import LinearTask
 
 SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
 
@@ -21,17 +22,17 @@ SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity sa
 class Passes:
     """Passes over the rows; every sum it returns is private until it has noise."""
 
-    def __init__(self, task: Task, rows: Rows) -> None:
+    def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
-        self._Z = rows.Z
-        self._targets = rows.targets
+        self._Z = data.Z
+        self._targets = data.targets
         self._bias = 1.0 if task.fit_intercept else 0.0
-        self._norms = np.empty(len(rows.targets))
-        if isinstance(rows.Z, csr_array):
-            self._indices, self._indptr = rows.Z.indices.astype(np.int64), rows.Z.indptr.astype(np.int64)
-            kernels.sparse_norms(rows.Z.data, self._indptr, self._bias, self._norms)
+        self._norms = np.empty(len(data.targets))
+        if isinstance(data.Z, csr_array):
+            self._indices, self._indptr = data.Z.indices.astype(np.int64), data.Z.indptr.astype(np.int64)
+            kernels.sparse_norms(data.Z.data, self._indptr, self._bias, self._norms)
         else:
-            kernels.dense_norms(rows.Z, self._bias, self._norms)
+            kernels.dense_norms(data.Z, self._bias, self._norms)
 
     @property
     def depth(self) -> int:
@@ -39,7 +40,7 @@ class Passes:
         return self.depth_of(self._task)
 
     @staticmethod
-    def depth_of(task: Task) -> int:
+    def depth_of(task: LinearTask) -> int:
         """The same, before there are rows."""
         return task.n if task.sparse else kernels.sum_depth(task.n)
 

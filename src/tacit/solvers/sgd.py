@@ -1,4 +1,4 @@
-"""`solver="sgd"`: clipped stochastic gradient steps on Poisson samples, the baseline of every paper (DP-SGD).
+"""`Sgd`: clipped stochastic gradient steps on Poisson samples, the baseline of every paper (DP-SGD).
 
 Algorithm. Each step flips a coin for every row, sums the clipped gradients of the rows that take part, adds noise,
 divides by the *expected* size of a sample, and moves with momentum; a proximal step serves the l1 penalty. Returned is
@@ -13,7 +13,7 @@ events; the accountant composes their privacy loss distributions. The sample its
 several classes the whole (K, d') gradient of a row is clipped and released at once. Sums are taken in float64; their
 rounding is in the sensitivity (`float_sum_slack`). Each row's gradient comes from a loop over that row alone.
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
 Rules (in n, d, epsilon and delta alone). T = 200 steps, and more where there is little noise; q so that the noise
 multiplier of a step is near 2, where sampling costs nothing against full batches; clip sqrt(d') / 2, and more where
@@ -28,12 +28,14 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
-from tacit.privacy.checks import Adjacency
+from tacit.blocks import Bounded
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss, Penalty
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from tacit.problems.task import LinearTask
+from tacit.solvers.base import Layout, Serves, Solution, Solver, batch, check_steps
+from tacit.solvers.base import passes as checked_passes
 from tacit.solvers.passes import SHRINK, Passes
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _STEPS = 200
 _MOMENTUM = 0.9
@@ -43,10 +45,61 @@ _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is tha
 _SHARPEST = 0.002  # the least width of the hinge's kink
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+@dataclass(eq=False, repr=False)
+class Sgd(Solver):
+    """Clipped gradient steps on random samples of the rows: DP-SGD, the baseline of every paper.
 
+    It serves every loss, and both the l2 and the l1 penalty; add-remove only. It is the default for the hinge, and for
+    many classes on sparse rows.
+
+    Parameters
+    ----------
+    n_passes : float, optional
+        How often each row takes part, on average. By default 200 steps are made, and more where there is little noise.
+    batch_size : int, optional
+        The expected size of a sample. By default as small as costs nothing against steps on all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import Sgd
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0, solver=Sgd(n_passes=50, batch_size=100)).fit(X, y)
+    >>> model.score(X, y) > 0.7
+    True
+    """
+
+    name: ClassVar[str] = "sgd"
+    serves: ClassVar[Serves] = Serves(
+        losses=(SQUARED, LOGISTIC, MULTINOMIAL, HINGE, SQUARED_HINGE),
+        multiclass=(MULTINOMIAL,),
+        adjacencies=("add-remove",),
+        penalties=("l2", "l1"),
+    )
+
+    n_passes: float | None = None
+    batch_size: int | None = None
+
+    def check(self) -> None:
+        """Refuse passes and sizes that are none."""
+        checked_passes(self.n_passes)
+        batch(self.batch_size)
+
+    def at(self, task: LinearTask) -> "_Steps":
+        """The steps for one task; refuses more of them than are of use, and samples larger than the table."""
+        found = _Steps.of(task, checked_passes(self.n_passes), batch(self.batch_size, task.n))
+        check_steps(found.steps, self.n_passes, self.batch_size)
+        return found
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The rules, worked out for one task, and the steps."""
+
+    layout: ClassVar[Layout] = "rows"
+
+    task: LinearTask
     steps: int
     tail: int  # the last steps, whose iterates are averaged
     sampling: float
@@ -57,18 +110,18 @@ class Settings:
     kink: float  # the width over which the hinge is rounded; 1 for other losses
 
     @classmethod
-    def of(cls, task: Task) -> "Settings":
-        """From n, d, mu and what the user set."""
-        n, options = task.n, task.options
+    def of(cls, task: LinearTask, n_passes: float | None, batch_size: int | None) -> "_Steps":
+        """From n, d and mu alone, and what was asked for."""
+        n = task.n
         growth = max(1.0, math.sqrt(task.calm))
         steps = round(_STEPS * min(10.0, growth))
-        if options.batch_size is not None:
-            sampling = min(1.0, options.batch_size / n)
+        if batch_size is not None:
+            sampling = min(1.0, batch_size / n)
         else:
             wanted = _MULTIPLIER * task.budget.mu / math.sqrt(steps)
             sampling = min(1.0, max(wanted, _LEAST_BATCH / n))
-        if options.n_passes is not None:
-            steps = max(1, round(options.n_passes / sampling))
+        if n_passes is not None:
+            steps = max(1, round(n_passes / sampling))
         kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == HINGE else 1.0
         momentum = max(_MOMENTUM, 1.0 - 10.0 / steps)
         safe = kink / (task.loss.curvature * task.width)
@@ -76,6 +129,7 @@ class Settings:
         travel = 0.6 / max(task.nu, 1e-300)
         longest = travel * (1.0 - momentum) / steps
         return cls(
+            task,
             steps,
             tail=max(1, steps - math.floor(steps * (1.0 - 0.5 / min(growth, 5.0)))),
             sampling=sampling,
@@ -86,7 +140,7 @@ class Settings:
             kink=kink,
         )
 
-    def at(self, k: int) -> tuple[float, float, float]:
+    def pace(self, k: int) -> tuple[float, float, float]:
         """The momentum, the step and the kink of step k.
 
         Where there is little noise the momentum rises from 0.95, and the kink narrows from 1 until iterates are
@@ -95,41 +149,23 @@ class Settings:
         kink = self.kink ** min(1.0, k / max(1, self.steps - self.tail))
         return min(self.momentum, (k + 57) / (k + 60)), min(self.longest, self.step * kink / self.kink), kink
 
-
-@dataclass(frozen=True)
-class SGDSolver:
-    """Clipped stochastic gradient steps on Poisson samples."""
-
-    name: ClassVar[str] = "sgd"
-    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL, HINGE, SQUARED_HINGE)
-    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
-    options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")
-    layout: ClassVar[Layout] = "rows"
-
-    def plan(self, task: Task, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The gradients."""
-        settings = Settings.of(task)
-        return Plan(
-            Release("gradients", "gaussian", share=share, count=settings.steps, sampling=settings.sampling),
-        )
+        return (Release("gradients", "gaussian", share=share, count=self.steps, sampling=self.sampling),)
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
+    def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
-        settings = Settings.of(task)
-        steps, tail, clip = settings.steps, settings.tail, settings.clip
-        depth = Passes.depth_of(task)
-        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, depth))
+        task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
+        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, Passes.depth_of(task)))
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
-        expected = settings.sampling * task.n
-        whole = Passes(task, rows) if settings.sampling == 1.0 else None
+        expected = self.sampling * task.n
+        whole = Passes(task, data) if self.sampling == 1.0 else None
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
-        l2, l1 = np.append(penalty.l2, 0.0), np.append(penalty.l1, 0.0)
+        l2, l1 = np.append(data.penalty.l2, 0.0), np.append(data.penalty.l1, 0.0)
         for k in range(steps):
-            passes = whole or Passes(task, rows.some(gate.sample("gradients")))
-            momentum, step, kink = settings.at(k)
+            passes = whole or Passes(task, data.some(gate.sample("gradients")))
+            momentum, step, kink = self.pace(k)
             ahead = w + momentum * velocity
             total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK, kink))
             free = ahead - step * total / expected
@@ -140,41 +176,38 @@ class SGDSolver:
             if k >= steps - tail:
                 mean += w / tail
         spread = gate.noise("gradients", sensitivity) / expected
-        noise = np.full_like(mean, spread * _amplification(task, settings, float(np.mean(penalty.l2))))
+        noise = np.full_like(mean, spread * self._amplification(float(np.mean(data.penalty.l2))))
         if not task.fit_intercept:
             noise[:, -1] = 0.0
         return Solution(mean, noise)
+
+    def _amplification(self, l2: float) -> float:
+        """The deviation of a returned weight over that of the noise in a gradient, for an uncorrelated column."""
+        own, outputs = self.reach(self.task.loss.typical, l2), self.task.outputs
+        if outputs == 1:
+            return own
+        shared = self.reach(0.0, l2)  # what all classes have in common changes no probability, so nothing holds it
+        return math.sqrt((1.0 - 1.0 / outputs) * own**2 + shared**2 / outputs)
+
+    def reach(self, curvature: float, l2: float) -> float:
+        """The same for one weight whose loss has this curvature.
+
+        The steps are linear in the noise. One run on a single impulse tells how much of any noise is left after so many
+        steps, and so the weight of each step's noise in the mean.
+        """
+        response = np.empty(self.steps)
+        w = velocity = 0.0
+        for k in range(self.steps):
+            ahead = w + self.momentum * velocity
+            moved = ahead - self.step * (curvature * ahead + (1.0 if k == 0 else 0.0))
+            moved /= 1.0 + self.step * l2
+            velocity, w = moved - w, moved
+            response[k] = w
+        total = np.cumsum(response)  # an impulse k steps before the end adds total[k] to the sum of iterates
+        reach = total - np.concatenate([np.zeros(self.tail), total[: self.steps - self.tail]])
+        return float(np.linalg.norm(reach)) / self.tail
 
 
 def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
     """The minimiser of the penalty plus |v - w|^2 / (2 step)."""
     return np.sign(w) * np.maximum(np.abs(w) - step * l1, 0.0) / (1.0 + step * l2)
-
-
-def _amplification(task: Task, settings: Settings, l2: float) -> float:
-    """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column."""
-    own = _reach(settings, task.loss.typical, l2)
-    if task.outputs == 1:
-        return own
-    shared = _reach(settings, 0.0, l2)  # what all classes have in common changes no probability, so nothing holds it
-    return math.sqrt((1.0 - 1.0 / task.outputs) * own**2 + shared**2 / task.outputs)
-
-
-def _reach(settings: Settings, curvature: float, l2: float) -> float:
-    """The same for one weight whose loss has this curvature.
-
-    The steps are linear in the noise; each noise's weight in the mean is found by running them once, backwards in time,
-    on a single impulse.
-    """
-    tail = settings.tail
-    response = np.empty(settings.steps)
-    w = velocity = 0.0
-    for k in range(settings.steps):
-        ahead = w + settings.momentum * velocity
-        moved = ahead - settings.step * (curvature * ahead + (1.0 if k == 0 else 0.0))
-        moved /= 1.0 + settings.step * l2
-        velocity, w = moved - w, moved
-        response[k] = w
-    total = np.cumsum(response)  # an impulse k steps before the end adds total[k] to the sum of iterates
-    reach = total - np.concatenate([np.zeros(tail), total[: settings.steps - tail]])
-    return float(np.linalg.norm(reach)) / tail

@@ -7,6 +7,9 @@ Privacy
 
 Both are planned only for a model with an intercept. A row whose norm overflows is absent: it adds to no sum and no
 count.
+
+steps       `Text`: gradient steps, where the budget is enough for them
+one_shot    `OneShot`: one noisy sum, where it is not
 """
 
 import math
@@ -17,12 +20,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
+from tacit.blocks import Bounded
 from tacit.kernels import gradient as kernels
 from tacit.kernels import text
-from tacit.privacy import Gate, Plan, Release
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
+from tacit.problems.task import LinearTask
 from tacit.solvers.passes import SHRINK
-from tacit.solvers.task import Rows, Task
 
 _CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
 _SIDE = np.geomspace(0.01, 30.0, 60)
@@ -30,21 +34,27 @@ GRID = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
 """Thresholds to draw from, times what noise alone would make of the margin of a unit row; finer near 0."""
 
 
-def signal(task: Task) -> float:
-    """What a sum over unit rows can be, over the noise of a release of it: n sqrt(2 rho), half for replace-one."""
+def signal(task: LinearTask) -> float:
+    """The largest norm of a sum over n unit rows, over the noise of a release of it: n sqrt(2 rho).
+
+    For replace-one it is half of that, as the noise is twice as large.
+    """
     doubled = 2.0 if task.budget.adjacency == "replace-one" else 1.0
     return task.n * math.sqrt(2.0 * task.budget.rho) / doubled
 
 
-def planned(task: Task, share: float, *between: Release) -> Plan:
-    """These releases, with the class share before them and the threshold after; shares of theirs add up to 1."""
+def planned(task: LinearTask, share: float, *between: Release) -> tuple[Release, ...]:
+    """These releases, whose shares add up to 1, with the class share before them and the threshold after them.
+
+    All of them together get `share` of the budget. Without an intercept there are only those between.
+    """
     ends = task.fit_intercept
     left = share * (1.0 - _CLASS_SHARE - _THRESHOLD) if ends else share
-    inner = (Release(r.name, r.kind, share=left * (r.share or 0.0), count=r.count) for r in between)
+    inner = tuple(Release(r.name, r.kind, share=left * (r.share or 0.0), count=r.count) for r in between)
     if not ends:
-        return Plan(*inner)
+        return inner
     first = Release("class share", "gaussian", share=_CLASS_SHARE * share)
-    return Plan(first, *inner, Release("threshold", "exponential", share=_THRESHOLD * share))
+    return first, *inner, Release("threshold", "exponential", share=_THRESHOLD * share)
 
 
 @dataclass(frozen=True)
@@ -70,14 +80,14 @@ class ClassShare:
 
 
 class UnitRows:
-    """Rows clipped to norm 1, as factors on the rows of the driver, whose norm is sqrt(d); all of it is private."""
+    """Rows clipped to norm 1, as factors on bounded rows, whose norm is at most sqrt(d); all of it is private."""
 
-    def __init__(self, task: Task, rows: Rows) -> None:
+    def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
-        self._Z: Any = rows.Z
-        self._sparse = isinstance(rows.Z, csr_array)
-        self._positive = rows.targets > 0.0
-        norms = np.empty(len(rows.targets))
+        self._Z: Any = data.Z
+        self._sparse = isinstance(data.Z, csr_array)
+        self._positive = data.targets > 0.0
+        norms = np.empty(len(data.targets))
         if self._sparse:
             kernels.sparse_norms(self._Z.data, self._Z.indptr, 0.0, norms)
         else:
@@ -87,7 +97,7 @@ class UnitRows:
     def class_share(self, gate: Gate) -> ClassShare:
         """Released; one half where there is no intercept.
 
-        Noise draws it towards one half, as much as is best where any share is as likely as another.
+        It is drawn towards one half, the more the noisier it is: as far as is best if every share is equally likely.
         """
         n = self._task.n
         if not self._task.fit_intercept:
@@ -107,7 +117,7 @@ class UnitRows:
         else:
             kernels.dense_margins(self._Z, 0.0, w, margins)
         margins[self._factors == 0.0] = math.nan
-        scale = max(float(np.linalg.norm(coef)), 1e-12)  # of noise alone, as the rows of the driver are sqrt(d) long
+        scale = max(float(np.linalg.norm(coef)), 1e-12)  # of noise alone, as bounded rows are sqrt(d) long
         return gate.release("threshold", Threshold(GRID * scale), margins, self._positive)
 
     def sums(self, p: float, ratio: float) -> Floats:

@@ -1,4 +1,4 @@
-"""`solver="one-shot"`: a naive-Bayes-like rule from one noisy sum over the rows, for little budget or few rows.
+"""`OneShot`: a naive-Bayes-like rule from one noisy sum over the rows, for little budget or few rows.
 
 Algorithm. Release the share p of the second class. Release, at once, u = sum (class - p) x and m = sum |x| over rows
 clipped to norm 1. The weight of a column is u / (m + k) / (p (1 - p)), near the difference of the logarithms of its
@@ -19,10 +19,10 @@ only with an intercept), and one Gaussian array (u, a m), a = 0.1, of which a ro
   and no more at t = 0, as a <= c / 2. Shorter rows: the bound is convex in each norm, and c^2 + 4 a^2 where one is 0.
 - The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
 Rules (in n, d, epsilon and delta alone). Of rho, 0.01 goes to the class share and 0.05 to the threshold.
-k = 3 s sqrt(2 ln d) / c, s the deviation of u: what the largest of d sums of noise alone would be, three times.
+k = 3 s sqrt(2 ln d) / c, s the deviation of u: three times the largest of d sums of noise alone.
 """
 
 import math
@@ -31,36 +31,61 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
-from tacit.privacy.checks import Adjacency
+from tacit.blocks import Bounded
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.problems import LOGISTIC, Loss, Penalty
+from tacit.problems import LOGISTIC
+from tacit.problems.task import LinearTask
 from tacit.solvers import text
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
+from tacit.solvers.base import Layout, Serves, Solution, Solver
 
-_RATIO = 0.1  # of what m is worth to u
+_RATIO = 0.1  # a: what m is multiplied by, next to u
 _DOUBT = 3.0
 
 
-@dataclass(frozen=True)
-class OneShotSolver:
-    """A naive-Bayes-like rule from one noisy sum."""
+@dataclass(eq=False, repr=False)
+class OneShot(Solver):
+    """A naive-Bayes-like rule for two classes, from one noisy sum.
+
+    It is for text, or other rows with many columns, where the budget or the number of rows is too small for steps of
+    any kind. It has no use for a penalty: `C` is ignored. Where there is more to learn from, `tacit.solvers.Text` finds
+    better weights.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import OneShot
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0, solver=OneShot()).fit(X, y)
+    >>> model.score(X, y) > 0.7
+    True
+    """
 
     name: ClassVar[str] = "one-shot"
-    losses: ClassVar[tuple[Loss, ...]] = (LOGISTIC,)
-    multiclass: ClassVar[tuple[Loss, ...]] = ()
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
-    options: ClassVar[tuple[str, ...]] = ()
+    serves: ClassVar[Serves] = Serves(losses=(LOGISTIC,))
+
+    def at(self, task: LinearTask) -> "_Rule":
+        """The rule for one task."""
+        return _Rule(task)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The rule for one task; it has no numbers of its own to work out."""
+
     layout: ClassVar[Layout] = "rows"
 
-    def plan(self, task: Task, share: float) -> Plan:
-        """The class share, the sums, the threshold."""
-        return text.planned(task, share, Release("sums", "gaussian", share=1.0))
+    task: LinearTask
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
-        """The rule; it has no use for a penalty."""
-        unit = text.UnitRows(task, rows)
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """The class share, the sums, the threshold."""
+        return text.planned(self.task, share, Release("sums", "gaussian", share=1.0))
+
+    def run(self, data: Bounded, gate: Gate) -> Solution:
+        """The weights of the rule."""
+        task = self.task
+        unit = text.UnitRows(task, data)
         share = unit.class_share(gate)
         clip, n = share.clip, task.n
         size = math.hypot(clip, _RATIO)
@@ -71,12 +96,12 @@ class OneShotSolver:
         deviation = gate.noise("sums", sensitivity)
         doubt = _DOUBT * deviation * math.sqrt(2.0 * math.log(max(task.d, 2))) / clip
         divisor = np.maximum(sizes / _RATIO, 0.0) + doubt
-        # Rows of the driver are sqrt(d) long, not 1. A column without entries, and without noise, has no weight.
+        # Bounded rows are sqrt(d) long, not 1. A column without entries, and without noise, has no weight.
         per_unit = np.where(divisor > 0.0, 1.0 / np.maximum(divisor, 1e-300), 0.0) / (share.slope * math.sqrt(task.d))
         coef = total * per_unit
         weights, noise = np.zeros((1, task.d + 1)), np.zeros((1, task.d + 1))
         weights[0, :-1] = coef
-        # To first order: of u, and of m where it is above 0.
+        # To first order: the noise of u, and that of m where it is above 0.
         of_sizes = np.where(sizes > 0.0, total / np.maximum(divisor, 1e-300) / _RATIO, 0.0)
         noise[0, :-1] = deviation * per_unit * np.hypot(1.0, of_sizes)
         if task.fit_intercept:

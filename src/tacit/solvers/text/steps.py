@@ -1,7 +1,7 @@
-"""The form of `solver="gradient"` for text: full gradient steps on rows rescaled by the sizes of their columns.
+"""`Text`: gradient steps for sparse rows of two classes, rescaled by the sizes of their columns.
 
-It serves two classes on sparse rows with more than `WIDE` columns. Rows have norm 1, so noise of deviation s in every
-weight is noise of deviation s in a margin, however many columns there are.
+Rows are clipped to norm 1. Noise of deviation s in every weight is then noise of deviation s in a margin, however many
+columns there are.
 
 Algorithm. Release the share p of the second class, the sizes m = sum |x| of the columns, and the sum of squared norms
 of the rows x b, where b = (q + min m) / (q + m) makes common words small. Take T steps of gradient descent with
@@ -20,35 +20,38 @@ only with an intercept), and Gaussian sums over the rows:
 - The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`; twice that for gradients, as
   sums are multiplied by b). Each row's margin and gradient come from a loop over that row alone.
 
-The length of a step falls where released gradients show more curvature than it can follow: a function of what was
-released.
+The steps get shorter where the gradients show that the loss is curved more than they can follow. That is decided from
+the released gradients alone.
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
 Rules (in n, d, epsilon and delta alone). Of rho, 0.01 goes to the class share, 0.05 to the threshold, and of the rest
 0.05 to m and 0.005 to the norms. q = 1.7 s sqrt(2 ln d), s the deviation of m; h = 0.1; T = 30; momentum 0.5. A step
 leaves noise of deviation 2 kappa in each weight at the end, kappa = 0.35 min(1, n sqrt(2 rho) / 4,000), and is at most
-320 / n long. Few steps, each as long as noise allows, hold the weights by themselves: a tenth of the penalty that C
-asks for is enough. It is on the weights of x b / R, but for no weight on x is it less than on x itself. All weights are
-shrunk in the end, as in `tacit.solvers.gradient`. Above n sqrt(2 rho) = 100,000 there is little noise to hold against:
-b, R, c, h and the part of the penalty go to 1, the threshold gives way to the intercept that was learned, and there are
-more steps, until the result is that of plain logistic regression. For replace-one n sqrt(2 rho) counts half.
+320 / n long. A few steps from zero keep the weights small by themselves, so a tenth of the penalty that C asks for is
+enough. It is put on the weights of x b / R, and raised where it would be less than a tenth of the penalty on x. All
+weights are shrunk in the end, as in `tacit.solvers.gradient`. Above n sqrt(2 rho) = 100,000 there is little noise: b,
+R, c, h and the tenth go to 1, the learned intercept takes the place of the threshold, and there are more steps, until
+the result is that of plain logistic regression. For replace-one n sqrt(2 rho) counts half.
 """
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tacit._types import Floats
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
+from tacit.blocks import Bounded
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.problems import LOGISTIC, Penalty
+from tacit.problems import LOGISTIC
+from tacit.problems.task import LinearTask
 from tacit.solvers import text
-from tacit.solvers.task import Rows, Solution, Task
+from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations
 
 WIDE = 1_000
-"""Sparse rows with more columns than this are text-like."""
+"""Sparse rows with more columns than this are taken for text by "auto"."""
 
 _STEPS = 30
 _MOMENTUM = 0.5
@@ -61,99 +64,131 @@ _SIZES, _NORMS = 0.05, 0.005
 _PENALTY = 0.1
 
 
-def serves(task: Task) -> bool:
-    """Whether this form is the one for the task."""
-    return task.sparse and task.loss == LOGISTIC and task.outputs == 1 and task.d > WIDE
+@dataclass(eq=False, repr=False)
+class Text(Solver):
+    """Noisy gradient steps for text: two classes, and sparse rows with many columns, most of which are rare.
+
+    Common words are made small first, by their released sizes, so that rare ones can be heard. It is the default for
+    sparse rows with more than 1,000 columns, unless the budget is so small that `tacit.solvers.OneShot` does as well.
+
+    Parameters
+    ----------
+    n_iter : int, optional
+        Steps. By default 30, and more where there is little noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import Text
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, size=2_000)
+    >>> words = rng.integers(2, 1_500, size=(2_000, 3))  # at random; the first two words tell the classes apart
+    >>> indices = np.column_stack([y, words]).ravel()
+    >>> X = csr_array((np.ones(8_000), indices, np.arange(0, 8_001, 4)), shape=(2_000, 1_500))
+    >>> model = LogisticRegression(epsilon=3.0, row_norm=2.0, solver=Text(n_iter=20)).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    name: ClassVar[str] = "text"
+    serves: ClassVar[Serves] = Serves(losses=(LOGISTIC,), sparse_only=True)
+
+    n_iter: int | None = None
+
+    def check(self) -> None:
+        """Refuse a number of steps that is none."""
+        iterations(self.n_iter, self.name)
+
+    def at(self, task: LinearTask) -> "_Steps":
+        """The steps for one task."""
+        return _Steps.of(task, iterations(self.n_iter, self.name))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+class _Steps:
+    """The rules, worked out for one task, and the steps."""
 
+    layout: ClassVar[Layout] = "rows"
+
+    task: LinearTask
     steps: int
-    fade: float  # the power of what holds against noise: 1, and towards 0 where there is little
+    fade: float  # the power of all that is there because of noise: 1, and towards 0 where there is little
 
     @classmethod
-    def of(cls, task: Task) -> "Settings":
-        """From n, d, epsilon and delta alone."""
+    def of(cls, task: LinearTask, n_iter: int | None) -> "_Steps":
+        """From n, d, epsilon and delta alone, and the steps that were asked for."""
         calm = max(1.0, text.signal(task) / _CALM)
-        return cls(task.options.n_iter or round(_STEPS * min(20.0, calm**0.75)), fade=calm**-2.0)
+        return cls(task, n_iter or round(_STEPS * min(20.0, calm**0.75)), fade=calm**-2.0)
 
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """The class share, the sizes, the norms, the gradients, the threshold."""
+        return text.planned(
+            self.task,
+            share,
+            Release("column sizes", "gaussian", share=_SIZES),
+            Release("row norms", "gaussian", share=_NORMS),
+            Release("gradients", "gaussian", share=1.0 - _SIZES - _NORMS, count=self.steps),
+        )
 
-def plan(task: Task, share: float) -> Plan:
-    """The class share, the sizes, the norms, the gradients, the threshold."""
-    return text.planned(
-        task,
-        share,
-        Release("column sizes", "gaussian", share=_SIZES),
-        Release("row norms", "gaussian", share=_NORMS),
-        Release("gradients", "gaussian", share=1.0 - _SIZES - _NORMS, count=Settings.of(task).steps),
-    )
+    def run(self, data: Bounded, gate: Gate) -> Solution:
+        """The last iterate."""
+        task, n, d = self.task, self.task.n, self.task.d
+        unit = text.UnitRows(task, data)
+        share = unit.class_share(gate)
+        b = self._column_weights(unit, gate)
+        norms = unit.weighted(b)
+        radius = self._typical_norm(unit.squares(norms), gate)
+        descent = _Descent(self, unit, share, b, unit.scaled(norms, radius), gate)
+        # The strength of the penalty is meant for bounded rows, which are sqrt(d) long.
+        l2 = _PENALTY**self.fade * data.penalty.l2 * (n / d)
+        w = descent.run(gate, l2 * np.maximum(1.0, np.square(b / radius)))
+        # The known variance that the noise adds to a margin would make probabilities too sure.
+        w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
+        to_bounded = b / (radius * math.sqrt(d))
+        weights, noise = np.zeros((1, d + 1)), np.zeros((1, d + 1))
+        weights[0, :-1] = w[:-1] * to_bounded
+        noise[0, :-1] = descent.noise * to_bounded
+        if task.fit_intercept:
+            learned = share.offset + descent.bias * w[-1]
+            drawn = -unit.threshold(gate, weights[0, :-1])
+            weights[0, -1] = self.fade * drawn + (1.0 - self.fade) * learned
+        return Solution(weights, noise)
 
+    def _column_weights(self, unit: text.UnitRows, gate: Gate) -> Floats:
+        """b, from the released sizes of the columns."""
+        n = self.task.n
+        slack = float_sum_slack(n, 1.0, n)
+        sensitivity = Sensitivity(1.0 + slack, math.sqrt(2.0) + slack)
+        sizes = gate.release("column sizes", GaussianVector(sensitivity, bound=n), unit.sizes())
+        deviation = gate.noise("column sizes", sensitivity)
+        doubt = max(_DOUBT * deviation * math.sqrt(2.0 * math.log(max(self.task.d, 2))), 1e-9)
+        sizes = np.maximum(sizes, 0.0)
+        return ((doubt + sizes.min()) / (doubt + sizes)) ** self.fade
 
-def run(task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
-    """The last iterate."""
-    n, d, settings = task.n, task.d, Settings.of(task)
-    unit = text.UnitRows(task, rows)
-    share = unit.class_share(gate)
-    b = _released_weights(task, unit, settings, gate)
-    norms = unit.weighted(b)
-    radius = _released_radius(task, unit.squares(norms), settings, gate)
-    descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, gate)
-    # The rows of the driver are sqrt(d) long, which the strength of the penalty is for.
-    l2 = _PENALTY**settings.fade * penalty.l2 * (n / d)
-    w = descent.run(gate, l2 * np.maximum(1.0, np.square(b / radius)))
-    # What the noise, which is known, adds to the variance of a margin would make probabilities too sure.
-    w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
-    to_driver = b / (radius * math.sqrt(d))
-    weights, noise = np.zeros((1, d + 1)), np.zeros((1, d + 1))
-    weights[0, :-1] = w[:-1] * to_driver
-    noise[0, :-1] = descent.noise * to_driver
-    if task.fit_intercept:
-        learned = share.offset + descent.bias * w[-1]
-        drawn = -unit.threshold(gate, weights[0, :-1])
-        weights[0, -1] = settings.fade * drawn + (1.0 - settings.fade) * learned
-    return Solution(weights, noise)
-
-
-def _released_weights(task: Task, unit: text.UnitRows, settings: Settings, gate: Gate) -> Floats:
-    """b, of the columns."""
-    slack = float_sum_slack(task.n, 1.0, task.n)
-    sensitivity = Sensitivity(1.0 + slack, math.sqrt(2.0) + slack)
-    sizes = gate.release("column sizes", GaussianVector(sensitivity, bound=task.n), unit.sizes())
-    deviation = gate.noise("column sizes", sensitivity)
-    doubt = max(_DOUBT * deviation * math.sqrt(2.0 * math.log(max(task.d, 2))), 1e-9)
-    sizes = np.maximum(sizes, 0.0)
-    return ((doubt + sizes.min()) / (doubt + sizes)) ** settings.fade
-
-
-def _released_radius(task: Task, squares: float, settings: Settings, gate: Gate) -> float:
-    """R: the typical norm of a row, no less than its noise."""
-    slack = float_sum_slack(task.n, 1.0, 1)
-    sensitivity = Sensitivity.non_negative(1.0 + slack)
-    found = float(gate.release("row norms", GaussianVector(sensitivity, bound=task.n), squares))
-    deviation = gate.noise("row norms", sensitivity)
-    return min(1.0, math.sqrt(max(found, deviation, 1e-9) / task.n)) ** settings.fade
+    def _typical_norm(self, squares: float, gate: Gate) -> float:
+        """R, from the released sum of squared norms, which counts as no less than its noise."""
+        n = self.task.n
+        slack = float_sum_slack(n, 1.0, 1)
+        sensitivity = Sensitivity.non_negative(1.0 + slack)
+        found = float(gate.release("row norms", GaussianVector(sensitivity, bound=n), squares))
+        deviation = gate.noise("row norms", sensitivity)
+        return min(1.0, math.sqrt(max(found, deviation, 1e-9) / n)) ** self.fade
 
 
 class _Descent:
     """Gradient steps with momentum, from zero; the intercept is last."""
 
     def __init__(
-        self,
-        task: Task,
-        unit: text.UnitRows,
-        share: text.ClassShare,
-        b: Floats,
-        factors: Floats,
-        settings: Settings,
-        gate: Gate,
+        self, rules: _Steps, unit: text.UnitRows, share: text.ClassShare, b: Floats, factors: Floats, gate: Gate
     ) -> None:
+        task = rules.task
         self._task, self._unit, self._b, self._factors = task, unit, b, factors
-        self._offset, self._clip = share.offset, share.clip**settings.fade
-        self._steps = settings.steps
-        self._momentum = max(_MOMENTUM, 1.0 - _STEPS * (1.0 - _MOMENTUM) / settings.steps)
-        self.bias = _BIAS**settings.fade if task.fit_intercept else 0.0
+        self._offset, self._clip = share.offset, share.clip**rules.fade
+        self._steps = rules.steps
+        self._momentum = max(_MOMENTUM, 1.0 - _STEPS * (1.0 - _MOMENTUM) / rules.steps)
+        self.bias = _BIAS**rules.fade if task.fit_intercept else 0.0
         size = self._clip * math.hypot(1.0, self.bias)
         slack = 2.0 * float_sum_slack(task.n, size, task.n)
         self._mechanism = GaussianVector(Sensitivity.vector(size + slack), bound=task.n * size)
