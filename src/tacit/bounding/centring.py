@@ -22,11 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit._types import Floats
+from tacit.blocks.centred import Centre, CentredRows
+from tacit.blocks.table import Table
 from tacit.bounding import magnitudes
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
-from tacit.blocks.rows import BoundedRows, Table
-from tacit.solvers.pca.task import PcaTask
+from tacit.problems.task import ComponentsTask
 
 _NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
 _EXPONENTS = np.arange(-64, 65)
@@ -38,25 +39,30 @@ _NOISY = 0.05  # nu from which on the least quantile is taken
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Which of the three are released, and the rest of the budget."""
+class Centring:
+    """Which of scale, mean and radius are released, and what is left of the budget."""
 
-    task: PcaTask
+    task: ComponentsTask
 
     @property
     def finds_norm(self) -> bool:
-        """Whether the scale of row norms is released; without centring, and with `center_norm`, too."""
+        """Whether the scale of row norms is released: also without centring, and if only `center_norm` is declared."""
         return self.task.row_norm is None
 
     @property
     def finds_radius(self) -> bool:
-        """Whether a radius is released: centred rows have their own."""
+        """Whether a radius is released. That of centred rows is declared as `center_norm`, else as `row_norm`."""
         return (self.task.center_norm if self.task.center else self.task.row_norm) is None
 
     @property
     def quantile(self) -> float:
         """Which part of the rows lies within the radius."""
         return 1.0 - (1.0 - _LEAST_QUANTILE) * min(1.0, self.task.nu / _NOISY)
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left for the algorithm."""
+        return 1.0 - sum(release.share or 0.0 for release in self.releases())
 
     def releases(self) -> tuple[Release, ...]:
         """In the order they are made."""
@@ -67,8 +73,8 @@ class Bounds:
         }
         return tuple(Release(name, "gaussian", share=share) for name, share in shares.items() if share > 0.0)
 
-    def run(self, table: Table, gate: Gate) -> tuple[BoundedRows, bool]:
-        """Rows with their mean and radius, and whether the scale of the row norms was lost in noise."""
+    def run(self, table: Table, gate: Gate) -> CentredRows:
+        """Centred rows, with the mean and the radius that were declared or released."""
         zero = np.zeros(self.task.d)
         norm, lost = self.task.row_norm, False
         if norm is None:
@@ -79,11 +85,11 @@ class Bounds:
         if radius is None:
             widest = norm + float(np.linalg.norm(mean))
             radius = self._radius(table.distances(mean), widest, gate)
-        return BoundedRows(table, mean, radius), lost
+        return CentredRows(table, Centre(mean, radius, lost))
 
     def _mean(self, table: Table, norm: float, gate: Gate) -> Floats:
         n, d = self.task.n, self.task.d
-        rows = BoundedRows(table, np.zeros(d), norm)
+        rows = CentredRows(table, Centre(np.zeros(d), norm))
         sensitivity = rows.sum_sensitivity()
         mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * norm), rows.sum()) / n
         error = gate.noise("mean", sensitivity) / n

@@ -2,30 +2,32 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
-from tacit.blocks.rows import Table, is_sparse
+from tacit.blocks.centred import Centre
+from tacit.blocks.table import Table, canonical, is_sparse
 from tacit.blocks.validate import validated
-from tacit.bounding.centring import Bounds
-from tacit.estimators.driver import FewRowsWarning
-from tacit.estimators.progress import tell_progress
+from tacit.estimators.fit import FewRowsWarning, private_fit
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
-from tacit.privacy import Budget, Gate, Plan, Promise, checks
-from tacit.problems.declared import declared_size
-from tacit.solvers.pca import PCA_SOLVERS, choose_pca
-from tacit.solvers.pca.task import PcaSolver, PcaTask, Spectrum
+from tacit.privacy import Budget, Unit, checks
+from tacit.problems.declared import declared_size, verbosity
+from tacit.problems.task import ComponentsTask
+from tacit.solvers import pca as solvers
+from tacit.solvers.base import Solver
+from tacit.solvers.pca.spectrum import Spectrum
 
 _FLOATS = [np.float64, np.float32]
 
 
+@dataclass(eq=False, repr=False)
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     __doc__ = f"""Principal components of rows about people, under differential privacy.
 
@@ -45,12 +47,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         None: found privately.
     center_norm : float, default=None
         A public bound on the distance of a row from the mean, to which centred rows are clipped. None: found privately.
-    clip : float, default=None
-        What the stochastic solver clips the norm of what a row adds to a product to, in units of the squared radius.
-        None: found privately.
-    solver : {{"auto", "gauss", "stochastic", "variance-reduced", "power", "mod-sulq"}}, default="auto"
-        "auto" is "gauss" if its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else
-        "stochastic", or "power" on streams and for replace-one neighbours.
+    solver : str or solver object, default="auto"
+        The algorithm by its name, or an object of `tacit.solvers.pca` with its options, such as `Stochastic(clip=0.5)`.
+        The names are "auto", "gauss", "stochastic", "variance-reduced", "power" and "mod-sulq". "auto" is "gauss" if
+        its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else "stochastic", or "power"
+        on streams and for replace-one neighbours.
     memory_limit : float, default=2e9
         Bytes that the matrix of "gauss" and "mod-sulq" may take: 4 d (d + 1).
     whiten : bool, default=False
@@ -101,42 +102,25 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (1797, 3)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        center: bool = True,
-        row_norm: float | None = None,
-        center_norm: float | None = None,
-        clip: float | None = None,
-        solver: str = "auto",
-        memory_limit: float = 2e9,
-        whiten: bool = False,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.center = center
-        self.row_norm = row_norm
-        self.center_norm = center_norm
-        self.clip = clip
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.whiten = whiten
-        self.random_state = random_state
-        self.verbose = verbose
+    n_components: int | None = None
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "add-remove"
+    _: KW_ONLY
+    center: bool = True
+    row_norm: float | None = None
+    center_norm: float | None = None
+    solver: str | Solver = "auto"
+    memory_limit: float = 2e9
+    whiten: bool = False
+    random_state: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
         self._check_parameters()
         X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
-        return self._fit(Table.of(_canonical(X)), streamed=False)
+        return self._fit(Table.of(canonical(X)), streamed=False)
 
     def fit_blocks(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]]) -> "PCA":
         """Fit on blocks of rows that together may be larger than memory, spending the whole budget.
@@ -191,10 +175,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
-        for name in ("row_norm", "center_norm", "clip", "memory_limit"):
+        for name in ("row_norm", "center_norm", "memory_limit"):
             if getattr(self, name) is not None or name == "memory_limit":
                 declared_size(name, getattr(self, name))
-        checks.one_of("solver", self.solver, ("auto", *PCA_SOLVERS))
+        solvers.check(self.solver)
         for name in ("center", "whiten"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -205,8 +189,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "n_components must be an integer of at least 1 or None; a part of the variance or 'mle' would choose it"
                 f" from the private spectrum. Got {self.n_components!r}"
             )
-        if not isinstance(self.verbose, bool):
-            checks.count("verbose", self.verbose, least=0)
+        verbosity(self.verbose)
         if self.random_state is not None:
             checks.whole_seed(self.random_state)
 
@@ -229,7 +212,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             seen = 0
             for block in start():
                 options = {"accept_sparse": "csr", "dtype": _FLOATS, "ensure_min_samples": 0}
-                again = _canonical(check_array(block, ensure_all_finite=False, **options))
+                again = canonical(check_array(block, ensure_all_finite=False, **options))
                 seen += again.shape[0]
                 if seen > n or again.shape[1] != d or is_sparse(again) != sparse:
                     raise ValueError("blocks must give the same rows whenever they are read again")
@@ -245,36 +228,32 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"n_components must be at most {most}, the smaller of {n:,} rows (n_samples) and {d:,} columns, got {k}"
             )
-        budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4)  # type: ignore[arg-type]
-        task = PcaTask(
-            n,
-            d,
-            k,
-            table.sparse,
-            bool(self.center),
-            budget,
-            _number(self.row_norm),
-            _number(self.center_norm),
-            _number(self.clip),
-            streamed,
+        task = ComponentsTask(
+            unit=Unit("row", n),
+            d=d,
+            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
+            sparse=table.sparse,
+            streamed=streamed,
+            row_norm=_number(self.row_norm),
+            k=k,
+            center=bool(self.center),
+            center_norm=_number(self.center_norm),
         )
-        solver = choose_pca(self.solver, task, float(self.memory_limit))
-        progress = tell_progress if self.verbose else None
-        with Gate.open(_planned(task, solver), seed=self.random_state, progress=progress, stacklevel=4) as gate:
-            rows, lost = Bounds(task).run(table, gate)
-            spectrum = solver.run(task, rows, gate)
-        if lost:
+        solver = solvers.choose(self.solver, task, float(self.memory_limit))
+        fitted = private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose))
+        centre: Centre = fitted.units
+        if centre.lost:
             warnings.warn(
                 "the budget is too small to find the scale of the rows (declare row_norm); 1 was used",
                 FewRowsWarning,
                 stacklevel=3,
             )
-        self.mean_, self.radius_ = rows.mean, rows.radius
-        self._keep(spectrum, task)
-        self.plan_, self.guarantee_ = gate.promise, gate.guarantee
+        self.mean_, self.radius_ = centre.mean, centre.radius
+        self._keep(fitted.result, task)
+        self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
         return self
 
-    def _keep(self, spectrum: Spectrum, task: PcaTask) -> None:
+    def _keep(self, spectrum: Spectrum, task: ComponentsTask) -> None:
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
         weight = task.n - 1 if task.center else task.n
         self.components_, self.n_components_ = spectrum.components, task.k
@@ -300,33 +279,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _planned(task: PcaTask, solver: PcaSolver) -> Promise:
-    """Every release of the fit with its noise, before any data is read; budgets beyond the grids are refused."""
-    budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
-    if budget.mu < 1e-30:
-        raise ValueError(f"{told} small for any useful noise")
-    bounding = Bounds(task).releases()
-    rest = solver.plan(task, 1.0 - sum(release.share or 0.0 for release in bounding))
-    plan = Plan(*bounding) + rest if bounding else rest
-    promise = plan.calibrate(budget, task.unit, solver.name)
-    if max(promise.multipliers) * (task.d + 1) > 2.0**38:  # no release holds more than the square of d + 1 values
-        raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and task.n / min(promise.multipliers) > 2.0**58:
-        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return promise
-
-
-def _canonical(X: Any) -> Any:
-    """CSR rows with increasing indices and no repeated entry; dense rows as they are."""
-    if not is_sparse(X):
-        return X
-    table: Any = csr_array(X)
-    if not table.has_canonical_format:
-        table = table.copy()
-        table.sum_duplicates()
-    return table
 
 
 def _is_whole(value: object) -> bool:

@@ -43,6 +43,11 @@ class Task:
         """How many units there are."""
         return self.unit.n
 
+    @property
+    def nu(self) -> float:
+        """The noise that one parameter meets, over the signal of n rows: (d + 1) / (n mu)."""
+        return (self.d + 1) / (self.n * self.budget.mu)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTask(Task):
@@ -84,11 +89,6 @@ class LinearTask(Task):
     def width(self) -> int:
         """The length of a row with its intercept entry."""
         return self.d + self.fit_intercept
-
-    @property
-    def nu(self) -> float:
-        """The noise that one parameter meets, over the signal of n rows: (d + 1) / (n mu)."""
-        return (self.d + 1) / (self.n * self.budget.mu)
 
     @property
     def calm(self) -> float:

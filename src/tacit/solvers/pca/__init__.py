@@ -1,20 +1,29 @@
-"""Private PCA: one file, one algorithm; `rows` reads and bounds, `bounding` finds what was not declared.
+"""Private PCA: the solvers, and the rule of "auto".
 
-`auto` is `gauss` if the packed matrix fits the memory limit and the data is dense or has few columns. Else it is
-`stochastic`, or `power` where rows cannot be sampled: on a stream, and for replace-one neighbours.
+gauss              `Gauss` and `ModSulq`: one release of the whole matrix
+power              `Power`: noisy products over all rows
+stochastic         `Stochastic`: noisy products over samples
+variance_reduced   `VarianceReduced`: snapshots and corrections
+steps              what the solvers that multiply share
+spectrum           components and variances from noisy matrices
+
+"auto" is "gauss" if the packed matrix fits the memory limit and the data is dense or has few columns. Else it is
+"stochastic", or "power" where rows cannot be sampled: on a stream, and for replace-one neighbours.
 """
 
-from tacit.privacy import checks
-from tacit.solvers.pca.gauss import GaussSolver
-from tacit.solvers.pca.mod_sulq import ModSulqSolver
-from tacit.solvers.pca.power import PowerSolver
-from tacit.solvers.pca.stochastic import StochasticSolver
-from tacit.solvers.pca.task import PcaSolver, PcaTask
-from tacit.solvers.pca.variance_reduced import VarianceReducedSolver
+from collections.abc import Callable
+from typing import Any
 
-PCA_SOLVERS: dict[str, PcaSolver] = {
-    solver.name: solver
-    for solver in (GaussSolver(), StochasticSolver(), VarianceReducedSolver(), PowerSolver(), ModSulqSolver())
+from tacit.privacy import checks
+from tacit.problems.task import ComponentsTask
+from tacit.solvers.base import Serves, Solver
+from tacit.solvers.pca.gauss import Gauss, ModSulq
+from tacit.solvers.pca.power import Power
+from tacit.solvers.pca.stochastic import Stochastic
+from tacit.solvers.pca.variance_reduced import VarianceReduced
+
+PCA_SOLVERS: dict[str, type[Solver]] = {
+    kind.name: kind for kind in (Gauss, Stochastic, VarianceReduced, Power, ModSulq)
 }
 
 FEW_COLUMNS = 4_000  # up to which the matrix is worth its noise on sparse data
@@ -25,30 +34,52 @@ def packed_bytes(d: int) -> int:
     return 8 * (d * (d + 1) // 2)
 
 
-def choose_pca(name: str, task: PcaTask, memory_limit: float) -> PcaSolver:
-    """The solver of this name, or the one that `auto` stands for; one that cannot serve the task is refused."""
-    checks.one_of("solver", name, ("auto", *PCA_SOLVERS))
-    if name == "auto":
-        if packed_bytes(task.d) <= memory_limit and (not task.sparse or task.d <= FEW_COLUMNS):
-            name = "gauss"
-        else:
-            name = "power" if task.streamed or task.budget.adjacency == "replace-one" else "stochastic"
-    solver = PCA_SOLVERS[name]
-    if task.budget.adjacency not in solver.adjacencies:
-        able = ", ".join(repr(s.name) for s in PCA_SOLVERS.values() if task.budget.adjacency in s.adjacencies)
-        raise ValueError(f"solver={name!r} does not serve adjacency={task.budget.adjacency!r}; {able} do")
-    if task.streamed and solver.picks_rows:
-        able = ", ".join(repr(s.name) for s in PCA_SOLVERS.values() if not s.picks_rows)
+def check(solver: Any) -> None:
+    """Refuse what is no solver of PCA, and options that no task could have."""
+    if isinstance(solver, str):
+        checks.one_of("solver", solver, ("auto", *PCA_SOLVERS))
+    elif isinstance(solver, Solver) and type(solver) in PCA_SOLVERS.values():
+        solver.check()
+    else:
+        raise TypeError(f"solver must be a name or an object of tacit.solvers.pca, got {solver!r}")
+
+
+def _default(task: ComponentsTask, memory_limit: float) -> type[Solver]:
+    """What "auto" stands for: a rule in public numbers alone."""
+    if packed_bytes(task.d) <= memory_limit and (not task.sparse or task.d <= FEW_COLUMNS):
+        return Gauss
+    return Power if task.streamed or task.budget.adjacency == "replace-one" else Stochastic
+
+
+def choose(solver: str | Solver, task: ComponentsTask, memory_limit: float) -> Solver:
+    """The solver that was asked for, or the default for "auto"; refuses a task it cannot serve, and names others."""
+    check(solver)
+    if isinstance(solver, Solver):
+        chosen = solver
+    else:
+        chosen = (_default(task, memory_limit) if solver == "auto" else PCA_SOLVERS[solver])()
+    serves, told = chosen.serves, f"solver={chosen.name!r}"
+    adjacency = task.budget.adjacency
+    if adjacency not in serves.adjacencies:
+        able = _names(lambda other: adjacency in other.adjacencies)
+        raise ValueError(f"{told} does not serve adjacency={adjacency!r}; {able} do")
+    if task.streamed and not serves.streams:
+        able = _names(lambda other: other.streams)
         raise ValueError(
-            f"solver={name!r} samples single rows, which a stream of blocks cannot give; {able} read whole passes, and"
+            f"{told} samples single rows, which a stream of blocks cannot give; {able} read whole passes, and"
             " fit takes a memory-mapped array"
         )
-    if task.clip is not None and not solver.clips:
-        able = ", ".join(repr(s.name) for s in PCA_SOLVERS.values() if s.clips)
-        raise ValueError(f"solver={name!r} does not use clip; {able} do")
-    if name in ("gauss", "mod-sulq") and packed_bytes(task.d) > memory_limit:
+    if serves.whole_matrix and packed_bytes(task.d) > memory_limit:
         raise ValueError(
-            f"solver={name!r} needs {packed_bytes(task.d):,} bytes for a matrix of {task.d:,} columns, and memory_limit"
+            f"{told} needs {packed_bytes(task.d):,} bytes for a matrix of {task.d:,} columns, and memory_limit"
             f" is {memory_limit:g}; raise it, or use solver='stochastic' or 'power'"
         )
-    return solver
+    return chosen
+
+
+def _names(serve: Callable[[Serves], bool]) -> str:
+    """The solvers that serve something, as an error lists them."""
+    return ", ".join(repr(name) for name, kind in PCA_SOLVERS.items() if serve(kind.serves))
+
+
+__all__ = ["PCA_SOLVERS", "Gauss", "ModSulq", "Power", "Stochastic", "VarianceReduced", "check", "choose"]

@@ -7,7 +7,7 @@ Privacy
 Unit: one row. Neighbours: add-remove or replace-one. Released: T products A V = sum x (x^T V), V orthonormal of p
 columns and a function of earlier releases. A row's x x^T V has Frobenius norm at most |x|^2 <= R^2, and two of them are
 at most sqrt(2) R^2 apart, as multiplying by V brings outer products no further apart. Then the small matrix and the
-total of `iterative`. All Gaussian, so the plan is exactly mu-GDP. The rounding of the sums is in the sensitivity.
+total of `steps`. All Gaussian, so the plan is exactly mu-GDP. The rounding of the sums is in the sensitivity.
 
 T is a rule in n, d and the budget: few steps, as each costs a T-th of the budget, and more as noise vanishes.
 """
@@ -16,41 +16,76 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.privacy import Gate, Plan, Release
-from tacit.privacy.checks import Adjacency
+from tacit.blocks.centred import CentredRows
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
-from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
-from tacit.blocks.rows import BoundedRows
-from tacit.solvers.pca.task import PcaTask, Spectrum
+from tacit.problems.task import ComponentsTask
+from tacit.solvers.base import Layout, Serves, Solver
+from tacit.solvers.pca.spectrum import Spectrum
+from tacit.solvers.pca.steps import (
+    STEPS_SHARE,
+    STEPS_WITHOUT_NOISE,
+    columns,
+    last_releases,
+    orthonormal,
+    random_start,
+    spectrum_in,
+)
+
+
+@dataclass(eq=False, repr=False)
+class Power(Solver):
+    """Noisy products with a few directions over all rows, again and again (private power iteration).
+
+    For many columns where rows cannot be sampled, on streams of blocks and for replace-one neighbours: it never holds
+    a d x d matrix.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit import PCA
+    >>> from tacit.solvers.pca import Power
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = PCA(n_components=3, solver=Power(), epsilon=5.0, adjacency="replace-one").fit(X)
+    >>> pca.components_.shape
+    (3, 64)
+    """
+
+    name: ClassVar[str] = "power"
+    serves: ClassVar[Serves] = Serves(losses=(), streams=True)
+
+    def at(self, task: ComponentsTask) -> "_Iterations":
+        """The number of steps."""
+        return _Iterations.of(task)
 
 
 @dataclass(frozen=True)
-class PowerSolver:
+class _Iterations:
     """Noisy block power iterations."""
 
-    name: ClassVar[str] = "power"
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    picks_rows: ClassVar[bool] = False
-    clips: ClassVar[bool] = False
+    layout: ClassVar[Layout] = "rows"
 
-    @staticmethod
-    def steps(task: PcaTask) -> int:
-        """Four, and more where noise is small."""
+    task: ComponentsTask
+    steps: int
+
+    @classmethod
+    def of(cls, task: ComponentsTask) -> "_Iterations":
+        """Four steps, and more where noise is small."""
         if not task.budget.is_private:
-            return task.steps_without_noise
-        return min(task.steps_without_noise, 4 + math.floor(4.0 * max(0.0, math.log10(0.01 / task.nu))))
+            return cls(task, STEPS_WITHOUT_NOISE)
+        return cls(task, min(STEPS_WITHOUT_NOISE, 4 + math.floor(4.0 * max(0.0, math.log10(0.01 / task.nu)))))
 
-    def plan(self, task: PcaTask, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The products, the small matrix and the total."""
-        products = Release("products", "gaussian", share=STEPS_SHARE * share, count=self.steps(task))
-        return Plan(products, *last_releases(share))
+        products = Release("products", "gaussian", share=STEPS_SHARE * share, count=self.steps)
+        return products, *last_releases(share)
 
-    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
+    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
-        V = random_start(task, gate)
-        sensitivity = rows.product_sensitivity(task.columns)
-        mechanism = GaussianVector(sensitivity, bound=rows.bound)
-        for _ in range(self.steps(task)):
-            M = gate.release("products", mechanism, rows.products(V))
+        V = random_start(self.task, gate)
+        sensitivity = data.product_sensitivity(columns(self.task))
+        mechanism = GaussianVector(sensitivity, bound=data.bound)
+        for _ in range(self.steps):
+            M = gate.release("products", mechanism, data.products(V))
             V = orthonormal(M)
-        return spectrum_in(task, rows, M, gate.noise("products", sensitivity), gate)
+        return spectrum_in(self.task, data, M, gate.noise("products", sensitivity), gate)

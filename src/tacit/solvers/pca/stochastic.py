@@ -19,7 +19,7 @@ Unit: one row. Neighbours: add-remove only: sampled releases are accounted for t
 - "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history, as V and W
   are functions of earlier releases. A sample is drawn by the gate with the probability of the plan, and its size is
   not used: sums are scaled by what is expected.
-- the small matrix and the total of `iterative`, over all rows.
+- the small matrix and the total of `steps`, over all rows.
 
 Accounted by the privacy loss distribution of all of them together. The rounding of the sums is in the sensitivity.
 
@@ -35,12 +35,20 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from tacit._types import Floats
-from tacit.privacy import Gate, Plan, Release
-from tacit.privacy.checks import Adjacency
+from tacit.blocks.centred import CentredRows
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram
-from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, random_start, spectrum_in
-from tacit.blocks.rows import BoundedRows
-from tacit.solvers.pca.task import PcaTask, Spectrum
+from tacit.problems.task import ComponentsTask
+from tacit.solvers.base import Layout, Serves, Solver, size
+from tacit.solvers.pca.spectrum import Spectrum
+from tacit.solvers.pca.steps import (
+    STEPS_SHARE,
+    STEPS_WITHOUT_NOISE,
+    columns,
+    last_releases,
+    random_start,
+    spectrum_in,
+)
 
 _FIRST, _LENGTHS = 0.05, 0.02
 _STEPS = 20
@@ -75,59 +83,99 @@ class Directions:
         return np.ascontiguousarray(self.V @ self.weights)
 
 
-@dataclass(frozen=True)
-class StochasticSolver:
-    """Averaged noisy products over samples."""
+@dataclass(eq=False, repr=False)
+class Stochastic(Solver):
+    """Noisy products with a few directions over samples of the rows, averaged (DP-SPCA, corrected).
+
+    For many columns, above all for text: it never holds a d x d matrix, and weighs down the direction that all rows
+    share. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
+
+    Parameters
+    ----------
+    clip : float, default=None
+        What the norm of what a row adds to a product is clipped to, in units of the squared radius; above 1 nothing is
+        clipped. None: found privately.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit import PCA
+    >>> from tacit.solvers.pca import Stochastic
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = PCA(n_components=3, solver=Stochastic(clip=0.5), epsilon=5.0).fit(X)
+    >>> pca.components_.shape
+    (3, 64)
+    """
 
     name: ClassVar[str] = "stochastic"
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
-    picks_rows: ClassVar[bool] = True
-    clips: ClassVar[bool] = True
+    serves: ClassVar[Serves] = Serves(losses=(), adjacencies=("add-remove",))
 
-    @staticmethod
-    def schedule(task: PcaTask) -> tuple[int, float, float]:
-        """How many steps, the probability that a row takes part in one, and c; all rows and no mean without noise."""
+    clip: float | None = None
+
+    def check(self) -> None:
+        """Refuse a clip that is no positive number."""
+        size("clip", self.clip)
+
+    def at(self, task: ComponentsTask) -> "_AveragedSteps":
+        """How many steps, over which samples."""
+        return _AveragedSteps.of(task, size("clip", self.clip))
+
+
+@dataclass(frozen=True)
+class _AveragedSteps:
+    """Averaged noisy products over samples."""
+
+    layout: ClassVar[Layout] = "rows"
+
+    task: ComponentsTask
+    clip: float | None  # declared
+    steps: int
+    sampling: float  # the probability that a row takes part in a step
+    averaging: float  # c
+
+    @classmethod
+    def of(cls, task: ComponentsTask, clip: float | None) -> "_AveragedSteps":
+        """Without noise each step sees all rows, and the last one counts alone."""
         if not task.budget.is_private:
-            return task.steps_without_noise, 1.0, math.inf
-        return _STEPS, _SAMPLING, _AVERAGING
+            return cls(task, clip, STEPS_WITHOUT_NOISE, 1.0, math.inf)
+        return cls(task, clip, _STEPS, _SAMPLING, _AVERAGING)
 
-    def plan(self, task: PcaTask, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """First product, lengths, steps, small matrix, total."""
-        count, sampling, _ = self.schedule(task)
-        known = 0.0 if task.clip is not None else _LENGTHS
+        known = 0.0 if self.clip is not None else _LENGTHS
         releases = [Release("first product", "gaussian", share=_FIRST * share)]
         if known > 0.0:
             releases.append(Release("lengths", "gaussian", share=known * share))
         left = (STEPS_SHARE - _FIRST - known) * share
-        releases.append(Release("steps", "gaussian", share=left, count=count, sampling=sampling))
-        return Plan(*releases, *last_releases(share))
+        releases.append(Release("steps", "gaussian", share=left, count=self.steps, sampling=self.sampling))
+        return *releases, *last_releases(share)
 
-    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
+    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
         """Components in the span of the averaged products."""
-        count, sampling, averaging = self.schedule(task)
-        p, square = task.columns, rows.radius**2
-        now = first_directions(task, rows, gate)
-        found = clip_of_lengths(task, rows, now.weighed, gate) if task.clip is None else min(task.clip, 1.0)
-        sensitivity = rows.product_sensitivity(p, square * found)
-        mechanism = GaussianVector(sensitivity, bound=rows.bound)
+        task, sampling = self.task, self.sampling
+        p, square = columns(task), data.radius**2
+        now = first_directions(task, data, gate)
+        found = clip_of_lengths(task, data, now.weighed, gate) if self.clip is None else min(self.clip, 1.0)
+        sensitivity = data.product_sensitivity(p, square * found)
+        mechanism = GaussianVector(sensitivity, bound=data.bound)
         noise = gate.noise("steps", sensitivity) / sampling
         mean, covariance = np.zeros((task.d, p)), np.zeros((p, p))  # of the products, and of the noise in their rows
         variance = 0.0  # of that noise where weights are 1, over the square of `noise`
-        for t in range(1, count + 1):
+        for t in range(1, self.steps + 1):
             places = gate.sample("steps") if sampling < 1.0 else None
-            total = gate.release("steps", mechanism, rows.products(now.weighed, square * found, places)) / sampling
-            weight = min(1.0, averaging / t)
+            total = gate.release("steps", mechanism, data.products(now.weighed, square * found, places)) / sampling
+            weight = min(1.0, self.averaging / t)
             mean = (1.0 - weight) * mean + weight * (total @ now.inverse)
             covariance = (1.0 - weight) ** 2 * covariance + weight**2 * (now.inverse @ now.inverse)
             variance = (1.0 - weight) ** 2 * variance + weight**2
             now = Directions.of(mean, noise * math.sqrt(variance))
         # The span is what counts; in these columns of it all noise has one size.
-        return spectrum_in(task, rows, mean @ _inverse_root(covariance), noise, gate)
+        return spectrum_in(task, data, mean @ _inverse_root(covariance), noise, gate)
 
 
-def first_directions(task: PcaTask, rows: BoundedRows, gate: Gate) -> Directions:
+def first_directions(task: ComponentsTask, rows: CentredRows, gate: Gate) -> Directions:
     """From one noisy product of all rows with random directions."""
-    p = task.columns
+    p = columns(task)
     clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
     mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
     product = gate.release("first product", mechanism, rows.products(random_start(task, gate), clip))
@@ -135,7 +183,7 @@ def first_directions(task: PcaTask, rows: BoundedRows, gate: Gate) -> Directions
     return Directions.of(product, noise)
 
 
-def clip_of_lengths(task: PcaTask, rows: BoundedRows, weighed: Floats, gate: Gate) -> float:
+def clip_of_lengths(task: ComponentsTask, rows: CentredRows, weighed: Floats, gate: Gate) -> float:
     """From a quantile of |x| |W V^T x| / R^2 by a noisy histogram; 1, which clips nothing, without noise."""
     edges = np.concatenate([[0.0], _GRID])
     lengths = rows.lengths(weighed) / rows.radius**2

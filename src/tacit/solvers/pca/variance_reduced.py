@@ -14,7 +14,7 @@ Unit: one row. Neighbours: add-remove only. Released:
 - "corrections": m (J - 1) sums over fresh Poisson samples of x x^T D, D = V - V~ B the matrix that is multiplied. A
   row's contribution has Frobenius norm at most |x|^2 |D|_2. |D|_2 is a function of earlier releases, so public: noise
   is a fixed multiplier of R^2 |D|_2 and shrinks as the iterates settle. Where D is 0 the release is skipped.
-- the small matrix and the total of `iterative`.
+- the small matrix and the total of `steps`.
 
 Accounted by the privacy loss distribution of [(1, z_s) m times, (q, z_c) m (J - 1) times] and the last two. The
 rounding of the sums is in the sensitivity. It is sound but was never the best solver on any data tried: it is here
@@ -27,12 +27,21 @@ from typing import ClassVar
 
 from scipy.linalg import svd, svdvals
 
-from tacit.privacy import Gate, Plan, Release
-from tacit.privacy.checks import Adjacency
+from tacit.blocks.centred import CentredRows
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
-from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
-from tacit.blocks.rows import BoundedRows
-from tacit.solvers.pca.task import PcaTask, Spectrum
+from tacit.problems.task import ComponentsTask
+from tacit.solvers.base import Layout, Serves, Solver
+from tacit.solvers.pca.spectrum import Spectrum
+from tacit.solvers.pca.steps import (
+    STEPS_SHARE,
+    STEPS_WITHOUT_NOISE,
+    columns,
+    last_releases,
+    orthonormal,
+    random_start,
+    spectrum_in,
+)
 
 _SNAPSHOTS = 4
 _CORRECTIONS = 1  # after each snapshot: J - 1
@@ -40,48 +49,73 @@ _SAMPLING = 0.5
 _SNAPSHOT_SHARE = 0.7
 
 
-@dataclass(frozen=True)
-class VarianceReducedSolver:
-    """Snapshots and corrections."""
+@dataclass(eq=False, repr=False)
+class VarianceReduced(Solver):
+    """Noisy products over all rows, with corrections over samples between them (DP-VRPCA, corrected).
+
+    For comparison with the literature: it was never the best solver on any data tried. It needs rows that can be
+    picked one by one, so no stream, and serves add-remove only.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit import PCA
+    >>> from tacit.solvers.pca import VarianceReduced
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> pca = PCA(n_components=3, solver=VarianceReduced(), epsilon=5.0).fit(X)
+    >>> pca.components_.shape
+    (3, 64)
+    """
 
     name: ClassVar[str] = "variance-reduced"
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
-    picks_rows: ClassVar[bool] = True
-    clips: ClassVar[bool] = False
+    serves: ClassVar[Serves] = Serves(losses=(), adjacencies=("add-remove",))
 
-    @staticmethod
-    def schedule(task: PcaTask) -> tuple[int, float]:
-        """How many snapshots, and the probability that a row takes part in a correction."""
+    def at(self, task: ComponentsTask) -> "_Snapshots":
+        """How many snapshots, and corrections over which samples."""
+        return _Snapshots.of(task)
+
+
+@dataclass(frozen=True)
+class _Snapshots:
+    """Snapshots and corrections."""
+
+    layout: ClassVar[Layout] = "rows"
+
+    task: ComponentsTask
+    snapshots: int
+    sampling: float  # the probability that a row takes part in a correction
+
+    @classmethod
+    def of(cls, task: ComponentsTask) -> "_Snapshots":
+        """Without noise corrections see all rows."""
         if not task.budget.is_private:
-            return task.steps_without_noise // (1 + _CORRECTIONS), 1.0
-        return _SNAPSHOTS, _SAMPLING
+            return cls(task, STEPS_WITHOUT_NOISE // (1 + _CORRECTIONS), 1.0)
+        return cls(task, _SNAPSHOTS, _SAMPLING)
 
-    def plan(self, task: PcaTask, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """Snapshots, corrections, small matrix, total."""
-        count, sampling = self.schedule(task)
         part = STEPS_SHARE * share
-        return Plan(
-            Release("snapshots", "gaussian", share=_SNAPSHOT_SHARE * part, count=count),
+        return (
+            Release("snapshots", "gaussian", share=_SNAPSHOT_SHARE * part, count=self.snapshots),
             Release(
                 "corrections",
                 "gaussian",
                 share=(1.0 - _SNAPSHOT_SHARE) * part,
-                count=count * _CORRECTIONS,
-                sampling=sampling,
+                count=self.snapshots * _CORRECTIONS,
+                sampling=self.sampling,
             ),
             *last_releases(share),
         )
 
-    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
+    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
-        count, sampling = self.schedule(task)
-        p = task.columns
-        V = random_start(task, gate)
-        sensitivity = rows.product_sensitivity(p)
+        p = columns(self.task)
+        V = random_start(self.task, gate)
+        sensitivity = data.product_sensitivity(p)
         kept = gate.noise("snapshots", sensitivity)  # the noise of a snapshot
-        for _ in range(count):
+        for _ in range(self.snapshots):
             anchor = V
-            snapshot = gate.release("snapshots", GaussianVector(sensitivity, bound=rows.bound), rows.products(anchor))
+            snapshot = gate.release("snapshots", GaussianVector(sensitivity, bound=data.bound), data.products(anchor))
             M, added = snapshot, 0.0
             V = orthonormal(M)
             for _ in range(_CORRECTIONS):
@@ -92,10 +126,10 @@ class VarianceReducedSolver:
                 if size == 0.0:
                     gate.skip("corrections")
                     continue
-                places = gate.sample("corrections") if sampling < 1.0 else None
-                mechanism = GaussianVector(rows.product_sensitivity(p, stretch=size), bound=rows.bound * size)
-                moved = gate.release("corrections", mechanism, rows.products(change, places=places)) / sampling
+                places = gate.sample("corrections") if self.sampling < 1.0 else None
+                mechanism = GaussianVector(data.product_sensitivity(p, stretch=size), bound=data.bound * size)
+                moved = gate.release("corrections", mechanism, data.products(change, places=places)) / self.sampling
                 M = snapshot @ turned + moved
                 V = orthonormal(M)
-                added = gate.noise("corrections", mechanism.sensitivity) / sampling
-        return spectrum_in(task, rows, M, math.hypot(kept, added), gate)
+                added = gate.noise("corrections", mechanism.sensitivity) / self.sampling
+        return spectrum_in(self.task, data, M, math.hypot(kept, added), gate)

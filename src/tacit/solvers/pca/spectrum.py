@@ -1,10 +1,9 @@
-"""What a PCA solver may know before the data is read, what it returns, and how noise is told from signal."""
+"""What a solver of PCA returns, and how it tells noise from signal."""
 
 import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -14,50 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit._types import Floats
 from tacit.kernels import moments
-from tacit.privacy import Budget, Gate, Plan, Unit
-from tacit.privacy.checks import Adjacency
-from tacit.blocks.rows import BoundedRows
 
 FULL_MATRIX = 2_000  # columns up to which the matrix is unpacked
 LAST_RESORT = 6_000  # the same where multiplying alone did not find its eigenvectors
 _RESIDUAL = 1e-8  # of an eigenvector, over the largest eigenvalue
 _NOISY_RESIDUAL = 0.01  # the same over the noise floor: noise has moved eigenvectors fifty times farther
-
-
-@dataclass(frozen=True)
-class PcaTask:
-    """The public facts of one fit."""
-
-    n: int
-    d: int
-    k: int
-    sparse: bool
-    center: bool
-    budget: Budget
-    row_norm: float | None = None
-    center_norm: float | None = None
-    clip: float | None = None
-    streamed: bool = False
-
-    @property
-    def unit(self) -> Unit:
-        """Whom the guarantee protects."""
-        return Unit("row", self.n)
-
-    @property
-    def nu(self) -> float:
-        """The noise that one parameter meets, over the signal of n rows: (d + 1) / (n mu)."""
-        return (self.d + 1) / (self.n * self.budget.mu)
-
-    @property
-    def columns(self) -> int:
-        """How many directions the iterative solvers follow: twice as many as are asked for, if there are."""
-        return min(2 * self.k, self.d)
-
-    @property
-    def steps_without_noise(self) -> int:
-        """How often to multiply where noise does not limit it: until a ratio of .9 between eigenvalues is resolved."""
-        return 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,32 +34,6 @@ class Spectrum:
     reliability: Floats
     total: float
     floor: float
-
-
-class PcaSolver(Protocol):
-    """An algorithm: what it will release, and how it runs."""
-
-    @property
-    def name(self) -> str:
-        """What users call it."""
-
-    @property
-    def adjacencies(self) -> tuple[Adjacency, ...]:
-        """The neighbour relations it serves."""
-
-    @property
-    def picks_rows(self) -> bool:
-        """Whether it needs single rows, which a stream of blocks cannot give."""
-
-    @property
-    def clips(self) -> bool:
-        """Whether it reads `clip`."""
-
-    def plan(self, task: PcaTask, share: float) -> Plan:
-        """Every release, for this part of the budget."""
-
-    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
-        """The components and what is known of them."""
 
 
 def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spectrum:
@@ -155,7 +89,7 @@ def _leading(packed: Floats, d: int, k: int, total: float, floor: float) -> tupl
     warnings.warn(
         "the eigenvectors of the released matrix did not converge; the best approximation was taken",
         ConvergenceWarning,
-        stacklevel=6,
+        stacklevel=7,  # whoever called `fit`
     )
     assert best is not None
     return best

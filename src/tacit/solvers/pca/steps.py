@@ -16,12 +16,15 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from tacit._types import Floats
+from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
-from tacit.blocks.rows import BoundedRows
-from tacit.solvers.pca.task import PcaTask, Spectrum, upright
+from tacit.problems.task import ComponentsTask
+from tacit.solvers.pca.spectrum import Spectrum, upright
 
 _SMALL, _TOTAL = 0.09, 0.01
+STEPS_SHARE = 1.0 - _SMALL - _TOTAL
+STEPS_WITHOUT_NOISE = 400  # where noise does not limit them: until a ratio of .9 between eigenvalues is resolved
 
 
 def last_releases(share: float) -> tuple[Release, Release]:
@@ -32,13 +35,16 @@ def last_releases(share: float) -> tuple[Release, Release]:
     )
 
 
-STEPS_SHARE = 1.0 - _SMALL - _TOTAL
+def columns(task: ComponentsTask) -> int:
+    """How many directions are followed: twice as many as are asked for, if there are."""
+    return min(2 * task.k, task.d)
 
 
-def random_start(task: PcaTask, gate: Gate) -> Floats:
+def random_start(task: ComponentsTask, gate: Gate) -> Floats:
     """Orthonormal columns in random directions, which see no data and need not be secret."""
-    draws = gate.publicly(2**32, task.d * task.columns) / 2.0**32
-    return orthonormal(draws.reshape(task.d, task.columns) - 0.5)
+    p = columns(task)
+    draws = gate.publicly(2**32, task.d * p) / 2.0**32
+    return orthonormal(draws.reshape(task.d, p) - 0.5)
 
 
 def orthonormal(M: Floats) -> Floats:
@@ -48,7 +54,7 @@ def orthonormal(M: Floats) -> Floats:
     return np.ascontiguousarray(left @ right)
 
 
-def spectrum_in(task: PcaTask, rows: BoundedRows, M: Floats, noise: float, gate: Gate) -> Spectrum:
+def spectrum_in(task: ComponentsTask, rows: CentredRows, M: Floats, noise: float, gate: Gate) -> Spectrum:
     """The last two releases in the span of M, and the components they give.
 
     `noise` is the standard deviation that was added to each entry of M, by which the reliability of a direction c is

@@ -1,14 +1,13 @@
-"""The rows of a PCA: read in blocks, as often as a solver asks, centred and bounded on the way.
+"""The rows of a PCA: centred and bounded while they are read, in blocks, as often as a solver asks.
 
-What is in memory is one block of rows at a time, so a memory-mapped array or a stream of blocks may be larger than
-memory. Everything here is private except where a docstring says that it is public.
+Sums over the rows are private, and only for a mechanism. How far one row moves each of them is public.
 
 How a stream was cut changes no sum of dense rows: they are gathered until there is a whole block of a fixed size.
 Sparse rows are added one after the other, and their slack is that of n additions.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,68 +15,43 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats, Integers
+from tacit.blocks.table import Table, block_distances, csr_parts
 from tacit.kernels import moments
 from tacit.privacy import float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
 
-Csr = tuple[Floats, Integers, Integers]  # data, indices, indptr
-
-_SPARSE_BLOCK = 8_192
 _STRIP = 512  # rows of a large matrix that are computed at a time
 _WHOLE = 2_048  # columns up to which the matrix of a block is computed in one product
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Rows in blocks. `read` starts a pass over all of them; `array` is there if single rows can be picked."""
+class Centre:
+    """Where rows were centred, and the radius they were scaled down to: released or declared, so public.
 
-    n: int
-    d: int
-    sparse: bool
-    read: Callable[[], Iterable[Any]]
-    array: Any = None
+    `lost` says that the scale of the rows did not stand out of the noise, and 1 took its place.
+    """
 
-    @classmethod
-    def of(cls, X: Any) -> "Table":
-        """The rows of an array, in memory or mapped, or of a CSR matrix with sorted indices."""
-
-        def read() -> Iterator[Any]:
-            yield X
-
-        return cls(X.shape[0], X.shape[1], is_sparse(X), read, X)
-
-    def blocks(self, places: Integers | None = None, size: int | None = None) -> Iterator[Any]:
-        """Blocks of a few rows, all of them or those at some places; dense ones have at most `size`."""
-        step = _SPARSE_BLOCK if self.sparse else size or moments.PASS_BLOCK
-        if places is None:
-            for block in self.read():
-                for start in range(0, block.shape[0], step):
-                    yield block[start : start + step]
-        else:
-            for start in range(0, len(places), step):
-                yield self.array[places[start : start + step]]
-
-    def distances(self, centre: Floats) -> Floats:
-        """|x - centre| of every row; NaN in place of rows that are not there."""
-        out = np.full(self.n, np.nan)
-        start = 0
-        for block in self.blocks():
-            end = start + block.shape[0]
-            _distances(block, centre, out[start:end])
-            start = end
-        return out
-
-    def __repr__(self) -> str:
-        return "Table(private)"
+    mean: Floats
+    radius: float
+    lost: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedRows:
-    """Rows x - mean, scaled to norm at most `radius`; mean and radius are public."""
+class CentredRows:
+    """Rows x - mean, scaled down to norm at most `radius`; only `units`, which holds both, may leave."""
 
     table: Table
-    mean: Floats
-    radius: float
+    units: Centre
+
+    @property
+    def mean(self) -> Floats:
+        """What is taken off every row. Public."""
+        return self.units.mean
+
+    @property
+    def radius(self) -> float:
+        """The bound on the norm of a row. Public."""
+        return self.units.radius
 
     # ---- sums over rows: private, for a mechanism
 
@@ -93,7 +67,7 @@ class BoundedRows:
             return packed
         weighted, mass = np.zeros(d), 0.0
         for rows, factors, _ in self._sparse():
-            moments.sparse_outer(*_parts(rows), d, packed)
+            moments.sparse_outer(*csr_parts(rows), d, packed)
             if self._shift > 0.0:
                 weighted += rows.T @ factors
                 mass += float(factors @ factors)
@@ -235,7 +209,7 @@ class BoundedRows:
         """The rows f x as CSR, the factors f, and a bound on |f (x - m)|; without the rows that overflow."""
         for block in self.table.blocks(places):
             norms, factors = np.empty(block.shape[0]), np.empty(block.shape[0])
-            _distances(block, self.mean, norms)
+            block_distances(block, self.mean, norms)
             moments.bounding_factors(norms, self.radius, factors)
             fit = factors > 0.0
             if not np.all(fit):
@@ -258,28 +232,8 @@ class BoundedRows:
                 yield rows @ V
 
     def __repr__(self) -> str:
-        return "BoundedRows(private)"
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether it is one of SciPy's sparse kinds."""
-    return bool(sparse.issparse(X))
+        return "CentredRows(private)"
 
 
 def _with(plain: Sensitivity, slack: float) -> Sensitivity:
     return Sensitivity(plain.add_remove + slack, plain.replace_one + slack)
-
-
-def _parts(block: Any) -> Csr:
-    return (
-        block.data.astype(np.float64, copy=False),
-        block.indices.astype(np.int64, copy=False),
-        block.indptr.astype(np.int64, copy=False),
-    )
-
-
-def _distances(block: Any, centre: Floats, out: Floats) -> None:
-    if is_sparse(block):
-        moments.sparse_distances(*_parts(block), centre, out)
-    else:
-        moments.dense_distances(np.ascontiguousarray(block), centre, out)
