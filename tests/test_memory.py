@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tacit import Lasso, LogisticRegression, Ridge
+from tacit.solvers import Coordinate, Gradient
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -19,9 +20,9 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 @pytest.mark.parametrize(
     ("model", "copies"),
     [
-        (Lasso(solver="coordinate", n_passes=2), 0.5),  # bounded columns are in single precision
-        (LogisticRegression(solver="coordinate", n_passes=2), 0.5),
-        (Ridge(solver="gradient", n_iter=2), 1.0),
+        (Lasso(solver=Coordinate(n_passes=2)), 0.5),  # bounded columns are in single precision
+        (LogisticRegression(solver=Coordinate(n_passes=2)), 0.5),
+        (Ridge(solver=Gradient(n_iter=2)), 1.0),
     ],
     ids=["lasso", "logistic regression", "ridge"],
 )

@@ -9,13 +9,14 @@ from tacit.commands import audit
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.plan import Promise
 from tacit.problems import LOSSES
-from tacit.solvers import SOLVERS, Solution, Task
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS, Solution
 
 from .support import tacit
 
 pytestmark = pytest.mark.usefixtures("same_noise_each_time")
 
-SERVED = [(name, loss.name) for name, solver in SOLVERS.items() for loss in solver.losses]
+SERVED = [(name, loss.name) for name, solver in SOLVERS.items() for loss in solver.serves.losses]
 
 
 @pytest.fixture
@@ -109,18 +110,13 @@ def test_less_noise_than_claimed_is_refuted(capsys, monkeypatch):
 
 
 def test_a_leak_of_a_sampled_solver_is_refuted_by_epsilon(capsys, monkeypatch):
-    class Leaky:
-        honest = SOLVERS["sgd"]
+    def leak(algorithm, data, gate):
+        for release in algorithm.releases(1.0):
+            gate.skip(release.name, release.count)
+        return Solution(np.full((1, 2), len(data.Z)), np.zeros((1, 2)))
 
-        def __getattr__(self, name):
-            return getattr(self.honest, name)
-
-        def run(self, task, rows, _, gate):
-            for release in self.honest.plan(task, 1.0).releases:
-                gate.skip(release.name, release.count)
-            return Solution(np.full((1, task.d + 1), len(rows.Z)), np.zeros((1, task.d + 1)))
-
-    monkeypatch.setitem(SOLVERS, "sgd", Leaky())
+    task = LinearTask(unit=Unit("row", audit.ROWS), d=1, budget=Budget(0.5, 1e-3), loss=LOSSES["logistic"])
+    monkeypatch.setattr(type(SOLVERS["sgd"]().at(task)), "run", leak)
     words = ("--solver", "sgd", "--trials", 500, "--epsilon", "0.5", "--steps", "own", "--json")
     code, out, _ = tacit(capsys, "audit", *words)
     told = json.loads(out)
@@ -144,13 +140,15 @@ def test_the_number_of_runs_fits_the_time(capsys, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_neighbours_are_a_table_and_the_same_with_the_last_row_absent_or_another(solver, loss):
     outputs = 3 if loss == "multinomial" else 1
-    task = Task(audit.ROWS, 1, LOSSES[loss], outputs, False, False, Budget(1.0, 1e-3))
-    one, without = audit.neighbours(solver, task)
+    task = LinearTask(
+        unit=Unit("row", audit.ROWS), d=1, budget=Budget(1.0, 1e-3), loss=LOSSES[loss], outputs=outputs
+    )
+    one, without = audit.neighbours(solver(), task)
     assert len(one.Z) == len(one.targets) == task.n
     np.testing.assert_array_equal(without.Z, one.Z[:-1])
     np.testing.assert_array_equal(without.targets, one.targets[:-1])
     assert without.Z.sum() == 0
-    one, other = audit.neighbours(solver, replace(task, budget=Budget(1.0, 1e-3, "replace-one")))
+    one, other = audit.neighbours(solver(), replace(task, budget=Budget(1.0, 1e-3, "replace-one")))
     assert np.flatnonzero(np.any(one.Z != other.Z, axis=1)).tolist() == [task.n - 1]
     np.testing.assert_array_equal(one.targets, other.targets)
 

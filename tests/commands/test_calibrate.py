@@ -25,7 +25,7 @@ def answer(capsys, *words):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
 def test_it_says_what_a_fit_does(capsys, solver):
-    loss = "logistic" if LOGISTIC in SOLVERS[solver].losses else "squared"
+    loss = "logistic" if LOGISTIC in SOLVERS[solver].serves.losses else "squared"
     told = answer(capsys, *FIT, "--solver", solver, "--loss", loss)
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     plan = (LogisticRegression if loss == "logistic" else Ridge)(2.0, solver=solver).fit(X, y).plan_

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from tacit.problems import HINGE, LOSSES
 from tacit.solvers import SOLVERS
+from tacit.solvers.pca import Gauss
 
 from .support import (
     CLASSIFIERS,
@@ -133,19 +134,33 @@ REFUSED_PARAMETERS = [
     *[{"fit_intercept": v} for v in ("yes", None, 1)],
     *[{"random_state": v} for v in (-1, 1.5, "1", np.random.RandomState(0), np.random.default_rng(0))],
     *[{"verbose": v} for v in (-1, "a", None, 1.5)],
-    *[{"n_iter": v} for v in (0, -1, 1.5, "1", True)],
-    *[{"n_passes": v} for v in (0, -1.0, math.nan, math.inf, "1", True)],
-    *[{"batch_size": v} for v in (0, -1, 1.5, "1", True)],
     *[{"coef_bounds": v} for v in (0, "ab", (0,), (0, 1, 2), (1, 0), (0.5, 0.25), (math.nan, 1), (0, math.nan))],
     *[{"coef_bounds": v} for v in ((math.inf, None), (None, -math.inf), (True, 2), ("0", 1), (0, 1e101), (0, 1j))],
     *[{"coef_bounds": v} for v in (([0] * 3, None), (0, [1.0] * 5), ([0] * 4, [1] * 3), ([1] * 4, [2, 2, 0, 2]))],
     *[{"coef_bounds": v} for v in (([[0] * 4], 1), ([0, None, 0, 0], 1), (0, [[1, 2], [3]]), (0, ["1"] * 4))],
-    *[{"order": v} for v in ("Cyclic", None, 1, "random")],  # "random" does not go with clipping="row"
-    *[{"clipping": v} for v in ("rows", None, 2.0)],
-    *[{name: v} for name in ("clip", "step") for v in (0, -1.0, math.nan, math.inf, "1", True, 1e-300, 1e300)],
-    *[{"averaging": v} for v in ("mean", 0, -1, 2.5, True)],
-    *[{"smoothness": v} for v in ("public", None, 1.0, [1.0] * 3, [1.0] * 5, [1, 1, 1, 0], [1, 1, 1, -1.0])],
-    *[{"smoothness": v} for v in ([1, 1, 1, math.nan], [1, 1, 1, math.inf], [[1.0] * 4], ["1"] * 4, [True] * 4)],
+]
+NOT_SIZES = (0, -1.0, math.nan, math.inf, "1", True, 1e-300, 1e300)
+REFUSED_OPTIONS = [
+    *[(name, {"n_iter": v}) for name in ("gradient", "text", "greedy") for v in (0, -1, 1.5, "1", True)],
+    *[("frank-wolfe", {"n_iter": v}) for v in (0, -1, 1.5, "1", True)],
+    *[(name, {"n_passes": v}) for name in ("coordinate", "dual") for v in (0, -1.0, math.nan, math.inf, "1", True)],
+    *[("sgd", {"n_passes": v}) for v in (0, -1.0, math.nan, math.inf, "1", True)],
+    *[(name, {"batch_size": v}) for name in ("dual", "sgd") for v in (0, -1, 1.5, "1", True)],
+    *[("coordinate", {"order": v}) for v in ("Cyclic", None, 1, "random")],  # "random" does not go with clipping="row"
+    *[("coordinate", {"clipping": v}) for v in ("rows", None, 2.0)],
+    *[(name, {"clip": v}) for name in ("coordinate", "greedy", "dual", "frank-wolfe") for v in NOT_SIZES],
+    *[(name, {"step": v}) for name in ("coordinate", "greedy", "frank-wolfe") for v in NOT_SIZES],
+    *[(name, {"averaging": v}) for name in ("coordinate", "frank-wolfe") for v in ("mean", 0, -1, 2.5, True)],
+    *[("dual", {"variant": v}) for v in ("public", None, 1)],
+    *[("dual", {"inner": v}) for v in ("Newton", None, 1)],
+    *[("frank-wolfe", {"entry_bound": v}) for v in NOT_SIZES],
+    *[("frank-wolfe", {"sampler": v}) for v in ("alias", None, 1)],
+    *[
+        (name, {"smoothness": v})
+        for name in ("coordinate", "greedy")
+        for v in ("public", None, 1.0, [1, 1, 1, 0], [1, 1, 1, -1.0], [1, 1, 1, math.nan], [1, 1, 1, math.inf])
+    ],
+    *[("coordinate", {"smoothness": v}) for v in ([1.0] * 3, [1.0] * 5, [[1.0] * 4], ["1"] * 4, [True] * 4)],
 ]
 OWN_PARAMETERS = [
     *[(kind, {"C": v}) for kind in CLASSIFIERS for v in (0.0, -1.0, math.nan, "1", None, 1e-320)],
@@ -188,20 +203,31 @@ def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
 
 
 @every
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"order": "cyclic"},
-        {"clipping": "coordinate"},
-        {"clip": 1.0},
-        {"step": 1.0},
-        {"averaging": "last"},
-        {"smoothness": [1.0] * 4},
-    ],
-    ids=str,
-)
-def test_options_of_other_solvers_are_refused_by_name(kind, options, releases):
-    refuses(kind, {"solver": "sgd"} | options, releases, *kind.problem(60))
+@pytest.mark.parametrize(("solver", "options"), REFUSED_OPTIONS, ids=str)
+@pytest.mark.whole
+def test_bad_options_of_a_solver_are_refused_by_name(kind, solver, options, releases):
+    if solver == "frank-wolfe" and kind in (RIDGE, ELASTIC_NET):
+        pytest.skip("is refused whatever its options are")
+    X, y = kind.problem(60)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        kind.make(solver=SOLVERS[solver](**options)).fit(X, y)
+    assert next(iter(options)) in str(caught.value)
+    assert releases == []
+
+
+@pytest.mark.parametrize("option", ["order", "clipping", "clip", "step", "averaging", "smoothness"])
+def test_options_of_other_solvers_are_refused_by_name(option):
+    with pytest.raises(TypeError, match=option):
+        SOLVERS["sgd"](**{option: 1.0})
+
+
+@every
+def test_only_solvers_are_solvers(kind, releases):
+    X, y = kind.problem(60)
+    for other in (object(), SOLVERS["sgd"], kind.make(), Gauss()):
+        with pytest.raises(TypeError, match="solver must be a name or an object of tacit.solvers"):
+            kind.make(solver=other).fit(X, y)
+    assert releases == []
 
 
 @pytest.mark.parametrize("solver", ["auto", *SOLVERS])
@@ -225,7 +251,7 @@ def test_solvers_for_two_classes_refuse_more_and_name_those_that_can(solver, rel
 def test_a_support_vector_machine_of_three_classes_is_fitted_or_refused(loss, solver, releases):
     X, y = SVC.problem(60, classes=3)
     model = SVC.make(loss=loss, solver=solver)
-    if LOSSES[loss] in SOLVERS[solver].multiclass:
+    if LOSSES[loss] in SOLVERS[solver].serves.multiclass:
         assert model.fit(X, y).coef_.shape == (3, 4)
         assert np.all(np.isfinite(model.decision_function(X)))
         return
@@ -236,7 +262,7 @@ def test_a_support_vector_machine_of_three_classes_is_fitted_or_refused(loss, so
     assert releases == []
 
 
-@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if HINGE not in solver.losses])
+@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if HINGE not in solver.serves.losses])
 def test_solvers_that_cannot_serve_the_hinge_refuse_it_and_name_those_that_can(solver, releases):
     with pytest.raises(ValueError, match=r"does not serve the hinge loss; these do: .*\bsgd\b"):
         SVC.make(loss="hinge", solver=solver).fit(*SVC.problem(60))

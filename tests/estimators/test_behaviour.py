@@ -168,7 +168,7 @@ def test_weights_are_in_the_users_units(kind):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_guarantee_is_a_sentence(kind, adjacency):
     X, y = kind.problem()
-    served = adjacency in SOLVERS[kind.solver].adjacencies
+    served = adjacency in SOLVERS[kind.solver].serves.adjacencies
     solver = kind.solver if served else "coordinate"
     model = kind.make(epsilon=3.0, adjacency=adjacency, solver="auto" if served else solver).fit(X, y)
     guarantee = model.guarantee_

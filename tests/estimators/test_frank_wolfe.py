@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csc_array, csr_array, csr_matrix
 
 from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from tacit.solvers import FrankWolfe
 
 from .support import quiet
 
@@ -18,8 +19,12 @@ def problem(n=300, d=40, seed=0, density=0.3):
     return X, np.where(X[:, 0] + 0.01 * rng.normal(size=n) > 0, 1, 0)
 
 
+OPTIONS = ("n_iter", "entry_bound", "sampler")
+
+
 def make(kind=LogisticRegression, **parameters):
-    return kind(**{"epsilon": 2.0, "solver": "frank-wolfe", "entry_bound": 1.0, "random_state": 0} | parameters)
+    options = {"entry_bound": 1.0} | {name: parameters.pop(name) for name in OPTIONS if name in parameters}
+    return kind(**{"epsilon": 2.0, "solver": FrankWolfe(**options), "random_state": 0} | parameters)
 
 
 def targets_of(kind, X, y):
@@ -134,9 +139,11 @@ def test_a_sampler_that_is_unknown_is_refused(releases):
 @pytest.mark.parametrize("kind", [Ridge, ElasticNet])
 def test_an_l2_penalty_has_no_ball(kind, releases):
     X, y = problem()
-    for parameters in ({"solver": "frank-wolfe"}, {"solver": "auto", "l1_radius": 1.0}):
+    for solver in ("frank-wolfe", FrankWolfe()):
         with pytest.raises(ValueError, match="l2 penalty"):
-            kind(**parameters).fit(X, y)
+            kind(solver=solver).fit(X, y)
+    with pytest.raises(TypeError, match="l1_radius"):
+        kind(l1_radius=1.0)
     assert not releases
 
 

@@ -7,6 +7,8 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.exceptions import NotFittedError
 
+from tacit.solvers import Coordinate, Greedy
+
 from .support import ELASTIC_NET, KINDS, LASSO, LINEAR, LOGISTIC, REGRESSORS, RIDGE, every, quiet, regressors
 
 pytestmark = quiet
@@ -188,7 +190,7 @@ OPTIONS = (
 def test_options_reach_the_coordinate_solver(kind):
     X, y = kind.problem(300)
     fits = [
-        kind.make(epsilon=10.0, solver="coordinate", random_state=0, **options).fit(X, y) for options in ({}, *OPTIONS)
+        kind.make(epsilon=10.0, solver=Coordinate(**options), random_state=0).fit(X, y) for options in ({}, *OPTIONS)
     ]
     assert all(model.guarantee_.solver == "coordinate" for model in fits)
     assert all(model.guarantee_.recompute() <= 10.0 for model in fits)
@@ -202,6 +204,6 @@ def test_options_reach_the_coordinate_solver(kind):
 def test_options_reach_the_greedy_solver(kind):
     X, y = kind.problem(300)
     changes = ({}, {"n_iter": 7}, {"clip": 0.4}, {"step": 0.3}, {"smoothness": [1.5, 0.5, 1.0, 2.0]})
-    fits = [kind.make(epsilon=10.0, solver="greedy", random_state=0, **options).fit(X, y) for options in changes]
+    fits = [kind.make(epsilon=10.0, solver=Greedy(**options), random_state=0).fit(X, y) for options in changes]
     assert all(model.guarantee_.solver == "greedy" for model in fits)
     assert len({model.coef_.tobytes() for model in fits}) == len(changes)

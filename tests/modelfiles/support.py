@@ -12,6 +12,7 @@ import tacit
 from tacit import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, PrivateScaler, Ridge
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
 from tacit.modelfiles import Column, TableModel
+from tacit.solvers import Coordinate
 
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small|is not below 1/n):UserWarning")
 
@@ -53,7 +54,7 @@ MAKERS = {
     "linear": lambda: LinearRegression(2.0, adjacency="replace-one").fit(FRAME, VALUES),
     "bounded": lambda: LinearRegression(2.0, coef_bounds=(None, np.full(4, 9.0)), y_bounds=[0, 8]).fit(X, VALUES),
     "ridge": lambda: Ridge(2.0, alpha=0.5, y_bounds=(-9.0, 9.0)).fit(X, VALUES),
-    "lasso": lambda: Lasso(2.0, smoothness=np.ones(4)).fit(X, VALUES),
+    "lasso": lambda: Lasso(2.0, solver=Coordinate(smoothness=np.ones(4))).fit(X, VALUES),
     "elastic net": lambda: ElasticNet(2.0).fit(X, VALUES),
     "pca": lambda: PCA(2, 2.0, whiten=True).fit(FRAME),
     "pca in noise": lambda: PCA(None, 0.01).fit(X),

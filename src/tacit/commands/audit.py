@@ -20,13 +20,26 @@ from typing import Any
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
+from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
 from tacit.blocks import Bounded
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Unit, audit, checks, events
 from tacit.problems import LOSSES, MULTINOMIAL, SQUARED, Penalty
 from tacit.problems.task import LinearTask
-from tacit.solvers import Algorithm, Coordinate, Dual, FrankWolfe, Gradient, Greedy, Sgd, Solver, choose
+from tacit.solvers import (
+    SOLVERS,
+    Algorithm,
+    Coordinate,
+    Dual,
+    FrankWolfe,
+    Gradient,
+    Greedy,
+    Sgd,
+    Solver,
+    Text,
+    choose,
+)
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
 SECONDS, LEAST, MOST = 25.0, 200, 10_000
@@ -41,6 +54,7 @@ _ONE_STEP: dict[str, Solver] = {
         Gradient(n_iter=1),
         Greedy(n_iter=1, clip=0.1),
         Sgd(n_passes=1, batch_size=ROWS),
+        Text(n_iter=1),
     )
 }
 
@@ -53,8 +67,15 @@ def run(arguments: Namespace) -> int:
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
     outputs = CLASSES if loss == MULTINOMIAL else 1
+    asked = SOLVERS.get(arguments.solver)
     task = LinearTask(
-        unit=Unit("row", ROWS), d=1, budget=budget, loss=loss, outputs=outputs, fit_intercept=False
+        unit=Unit("row", ROWS),
+        d=1,
+        budget=budget,
+        sparse=asked is not None and asked.serves.sparse_only,
+        loss=loss,
+        outputs=outputs,
+        fit_intercept=False,
     )
     solver = choose(arguments.solver, task)
     if arguments.steps == "one":
@@ -116,10 +137,15 @@ def neighbours(solver: Solver, task: LinearTask) -> tuple[Bounded, Bounded]:
         targets = np.resize([low, high], task.n - 1)
     row = np.full((1, task.d), SIZE)
     penalty = Penalty().on(np.ones(task.d))
-    one = Bounded(np.vstack([Z, row]), np.append(targets, high), penalty, SIZE)
+
+    def bounded(table: Floats, labels: Floats) -> Bounded:
+        return Bounded(csr_array(table) if task.sparse else table, labels, penalty, SIZE)
+
+    present = np.append(targets, high)
+    one = bounded(np.vstack([Z, row]), present)
     if task.budget.adjacency == "replace-one":
-        return one, Bounded(np.vstack([Z, -row]), one.targets, penalty, SIZE)
-    return one, Bounded(Z, targets, penalty, SIZE)
+        return one, bounded(np.vstack([Z, -row]), present)
+    return one, bounded(Z, targets)
 
 
 def _affordable(once: Callable[[Bounded], Any], rows: Bounded) -> int:
