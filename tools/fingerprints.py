@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 import tacit
 from tacit import metrics, preprocessing
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
+from tacit.solvers.pca import PCA_SOLVERS
 
 N, D = 160, 5
 ADJACENCIES = "add-remove", "replace-one"
@@ -38,7 +39,7 @@ def linear(name: str, solver: str = "auto", options: Mapping[str, Any] | None = 
 
 def components(solver: str, options: Mapping[str, Any] | None = None, **asked: Any) -> Any:
     """The same for PCA."""
-    return tacit.PCA(2, solver=solver, **(options or {}), random_state=1, **asked)
+    return tacit.PCA(2, solver=PCA_SOLVERS[solver](**options) if options else solver, random_state=1, **asked)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------

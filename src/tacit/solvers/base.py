@@ -13,6 +13,7 @@ from tacit._types import Floats
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.problems import Loss
+from tacit.problems.declared import declared_size
 from tacit.problems.task import PenaltyName
 
 Layout = Literal["rows", "short rows", "columns", "entries"]
@@ -31,6 +32,8 @@ class Serves:
     penalties: tuple[PenaltyName, ...] = ("l2",)
     ball: bool = False  # an l1 ball in place of the penalty
     sparse_only: bool = False  # CSR rows and no others
+    streams: bool = False  # blocks of rows that are read again for every pass (PCA)
+    whole_matrix: bool = False  # it holds a d x d matrix, as a packed triangle (PCA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,11 @@ def passes(value: object) -> float | None:
             f"n_passes must be at most {MOST_PASSES:,}, got {number:g}: each pass adds noise to all others"
         )
     return number
+
+
+def size(name: str, value: object) -> float | None:
+    """`clip` or `step`: None for the rule."""
+    return None if value is None else declared_size(name, value)
 
 
 def batch(value: object, n: int | None = None) -> int | None:
