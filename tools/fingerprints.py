@@ -26,6 +26,7 @@ import tacit
 from tacit import metrics, preprocessing
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
 from tacit.solvers.pca import PCA_SOLVERS
+from tacit.solvers import SOLVERS
 
 N, D = 160, 5
 ADJACENCIES = "add-remove", "replace-one"
@@ -34,7 +35,11 @@ Run = Callable[[], Any]
 
 def linear(name: str, solver: str = "auto", options: Mapping[str, Any] | None = None, **asked: Any) -> Any:
     """An estimator with options for its solver: the one place that knows how they are spelled."""
-    return getattr(tacit, name)(solver=solver, **(options or {}), random_state=1, **asked)
+    options = dict(options or {})
+    if "l1_radius" in options:
+        asked |= {"l1_radius": options.pop("l1_radius")}
+    chosen = SOLVERS[solver](**options) if options else solver
+    return getattr(tacit, name)(solver=chosen, random_state=1, **asked)
 
 
 def components(solver: str, options: Mapping[str, Any] | None = None, **asked: Any) -> Any:
@@ -154,7 +159,7 @@ def wide_runs() -> Iterator[tuple[str, Run]]:
     """Forms for many columns: text, curvature by its diagonal, one scale for all."""
     X = csr_array(np.abs(table(120, 2_600, 0.02)))
     y = targets(X.toarray(), "label")
-    for solver, adjacency in itertools.product(("auto", "gradient", "one-shot", "objective"), ADJACENCIES):
+    for solver, adjacency in itertools.product(("auto", "text", "one-shot", "objective"), ADJACENCIES):
         for epsilon in (0.3, 30.0):
             asked = {"adjacency": adjacency, "epsilon": epsilon}
             yield f"wide text {solver} {adjacency} {epsilon}", fit("LogisticRegression", solver, None, asked, X, y)
