@@ -1,19 +1,31 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget, Gate
+from tacit.privacy import Budget
 from tacit.problems import Penalty
-from tacit.solvers import GradientSolver, Rows
+from tacit.solvers import Gradient
 from tacit.solvers import gradient as module
-from tacit.solvers.gradient import Settings
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
+from .support import (
+    bounded,
+    either_adjacency,
+    either_intercept,
+    either_table,
+    objective,
+    rows,
+    scikit_learn,
+    solve,
+    solved,
+    table,
+    task,
+)
 
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in GradientSolver.losses])
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Gradient.serves.losses])
 
 
 @pytest.fixture(params=["full", "diagonal"])
@@ -54,9 +66,8 @@ def test_without_noise_or_penalty_it_is_least_squares(fit_intercept, sparse):
 def test_each_feature_may_have_its_own_penalty():
     data = rows("squared", 500, 3, seed=3)
     problem = task("squared", 500, 3, epsilon=math.inf)
-    solver = GradientSolver()
-    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), None) as gate:
-        weights = solver.run(problem, data, Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.zeros(3)), gate).weights
+    data = replace(data, penalty=Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.zeros(3)))
+    weights = solved(Gradient(), problem, data).weights
     assert abs(weights[0, 0]) < 1e-5 < 1e-2 < abs(weights[0, 1])
 
 
@@ -64,7 +75,7 @@ def test_a_constant_column_does_not_raise():
     data = rows("squared", 200, 3, seed=4)
     Z = data.Z.copy()
     Z[:, 1] = 0.0
-    weights = solve(task("squared", 200, 3, epsilon=math.inf), Rows(Z, data.targets)).weights
+    weights = solve(task("squared", 200, 3, epsilon=math.inf), bounded(Z, data.targets)).weights
     assert np.all(np.isfinite(weights))
 
 
@@ -81,11 +92,10 @@ def test_generous_budgets_come_close(loss):
 # --- the rules ---------------------------------------------------------------------------------------------
 
 
-def settings(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
-    """Settings for a given noise level nu = (d + 1) / (n mu), or for epsilon = infinity."""
-    problem = task(loss, n, d, fit_intercept=fit_intercept)
+def rules(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
+    """The rules for a given noise level nu = (d + 1) / (n mu), or for epsilon = infinity."""
     budget = Budget(math.inf, 1e-6) if nu is None else Budget.from_mu((d + 1) / (n * nu), 1e-6)
-    return Settings.of(type(problem)(n, d, loss, problem.outputs, False, fit_intercept, budget))
+    return Gradient().at(replace(task(loss, n, d, fit_intercept=fit_intercept), budget=budget))
 
 
 @pytest.mark.parametrize(
@@ -101,19 +111,19 @@ def settings(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
 )
 @pytest.mark.parametrize("d", [5, 100])
 @either_intercept
-def test_the_usual_settings(nu, kappa, kappa_squared, d, fit_intercept):
+def test_the_usual_rules(nu, kappa, kappa_squared, d, fit_intercept):
     width = math.sqrt(d + fit_intercept)
     for loss, expected in (("logistic", kappa), ("multinomial", kappa), ("squared", kappa_squared)):
-        found = settings(loss, 10_000, d, nu, fit_intercept)
+        found = rules(loss, 10_000, d, nu, fit_intercept)
         assert found.steps == 30
         assert found.momentum == 0.0
         assert found.clip == pytest.approx(min(1.0, expected) * width, rel=1e-6)
         assert found.radius == pytest.approx(width)
 
 
-def test_settings_grow_as_the_noise_vanishes():
+def test_rules_grow_as_the_noise_vanishes():
     levels = [1.0, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6]
-    found = [settings(nu=nu) for nu in levels] + [settings()]
+    found = [rules(nu=nu) for nu in levels] + [rules()]
     for name in ("steps", "clip", "radius", "momentum"):
         values = [getattr(s, name) for s in found]
         assert values == sorted(values)
@@ -124,22 +134,30 @@ def test_settings_grow_as_the_noise_vanishes():
     assert all(0.0 <= s.momentum < 1.0 for s in found)
 
 
-def test_settings_grow_with_the_rows():
-    found = [settings(n=n, nu=21 / (n * 0.2)) for n in (100, 10_000, 1_000_000, 100_000_000)]
+def test_rules_grow_with_the_rows():
+    found = [rules(n=n, nu=21 / (n * 0.2)) for n in (100, 10_000, 1_000_000, 100_000_000)]
     assert [s.steps for s in found] == sorted(s.steps for s in found)
     assert found[0].steps == 30 < found[-1].steps
 
 
 def test_the_plan_is_fixed_by_public_numbers(form):
     problem = task("logistic", 100, 8)
-    plan = GradientSolver().plan(problem, 0.8)
-    shares = {r.name: r.share for r in plan.releases}
-    counts = {r.name: r.count for r in plan.releases}
+    releases = Gradient().at(problem).releases(0.8)
+    shares = {r.name: r.share for r in releases}
+    counts = {r.name: r.count for r in releases}
     assert sum(shares.values()) == pytest.approx(0.8)
     assert shares["gradients"] > 0.6
     assert counts["gradients"] == 30
     assert ("largest curvature" in counts) == (form == "diagonal")
-    assert {r.kind for r in plan.releases} == {"gaussian"}
+    assert {r.kind for r in releases} == {"gaussian"}
+
+
+def test_users_may_set_the_number_of_steps():
+    found = Gradient(n_iter=7).at(task("logistic", 100, 8))
+    assert found.steps == found.releases(1.0)[-1].count == 7
+    for wrong in (0, 2.5, 100_001):
+        with pytest.raises((TypeError, ValueError), match="n_iter must be"):
+            Gradient(n_iter=wrong).check()
 
 
 def test_the_noise_sets_a_least_penalty():
@@ -161,7 +179,7 @@ def test_a_run_makes_the_releases_of_its_plan(form, loss, fit_intercept, sparse,
     problem = task(loss, 60, 7, sparse, fit_intercept, epsilon, adjacency)
     with transcript() as steps:
         weights = solve(problem, rows(loss, 60, 7, sparse)).weights
-    planned = GradientSolver().plan(problem, 1.0).releases
+    planned = Gradient().at(problem).releases(1.0)
     assert [step.name for step in steps] == [r.name for r in planned for _ in range(r.count)]
     assert weights.shape == (problem.outputs, 8)
     assert np.all(np.isfinite(weights))
@@ -184,7 +202,7 @@ def with_row(data, place, row, target):
     """The same table with one row and its target replaced."""
     Z, targets = table(data).copy(), data.targets.copy()
     Z[place], targets[place] = row, target
-    return Rows(csr_array(Z) if isinstance(data.Z, csr_array) else Z, targets)
+    return bounded(csr_array(Z) if isinstance(data.Z, csr_array) else Z, targets)
 
 
 def pairs_of_rows(loss, d, seed):
@@ -238,7 +256,7 @@ def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_interce
     for pair in pairs_of_rows(loss, d, seed=10):
         for row, target in pair:
             Z = np.atleast_2d(row)
-            data = Rows(csr_array(Z) if sparse else Z, np.array([target]))
+            data = bounded(csr_array(Z) if sparse else Z, np.array([target]))
             with transcript() as steps:
                 solve(problem, data)
             for step in steps:
@@ -278,7 +296,7 @@ def test_the_stated_noise_is_right_within_a_factor_of_two(loss):
         targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
     else:
         targets = np.where(margins > 0, 1.0, -1.0)
-    data = Rows(Z / Z.std(axis=0), targets)
+    data = bounded(Z / Z.std(axis=0), targets)
     runs = [solve(task(loss, n, d, epsilon=1.0), data, seed=seed) for seed in range(25)]
     weights = np.array([solution.weights for solution in runs])
     if loss == "multinomial":  # what all classes share changes no probability; nothing holds it, and it is left out

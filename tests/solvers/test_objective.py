@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from unittest.mock import patch
 
 import mpmath
@@ -9,16 +10,17 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, events
-from tacit.problems import LOGISTIC, LOSSES
-from tacit.solvers import ObjectiveSolver, Rows, Task
+from tacit.problems import LOGISTIC
+from tacit.solvers import Objective
 from tacit.solvers import objective as module
-from tacit.solvers.objective import Settings
 
 from .support import (
+    bounded,
     either_adjacency,
     either_intercept,
     either_table,
     objective,
+    promise,
     rows,
     scikit_learn,
     solve,
@@ -26,7 +28,7 @@ from .support import (
     task,
 )
 
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in ObjectiveSolver.losses])
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Objective.serves.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=120, database=None)
 
 
@@ -65,7 +67,7 @@ def test_sparse_and_dense_agree(loss):
     data = rows(loss, 400, 6, sparse=True, seed=2)
     for epsilon in (1.0, math.inf):
         one = run(task(loss, 400, 6, True, epsilon=epsilon), data, l2=0.01)
-        other = run(task(loss, 400, 6, False, epsilon=epsilon), Rows(table(data), data.targets), l2=0.01)
+        other = run(task(loss, 400, 6, False, epsilon=epsilon), bounded(table(data), data.targets), l2=0.01)
         np.testing.assert_allclose(one.weights, other.weights, atol=1e-5)
 
 
@@ -86,26 +88,28 @@ def test_generous_budgets_come_close(loss):
 
 
 def found(loss, mu, n=10_000, d=20, fit_intercept=True):
-    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, Budget.from_mu(mu, 1e-6)))
+    """The radius and the slope."""
+    problem = replace(task(loss, n, d, fit_intercept=fit_intercept), budget=Budget.from_mu(mu, 1e-6))
+    rules = Objective().at(problem)
+    return rules.radius, rules.slope
 
 
 @either_intercept
-def test_usual_settings(fit_intercept):
+def test_usual_rules(fit_intercept):
     width = 20 + fit_intercept
-    for loss in (loss.name for loss in ObjectiveSolver.losses):
+    for loss in (loss.name for loss in Objective.serves.losses):
         for nu in (0.5, 0.01, 1e-3):  # up to where there is little noise
-            assert found(loss, 21 / (10_000 * nu), fit_intercept=fit_intercept) == Settings(
-                pytest.approx(math.sqrt(width)), pytest.approx(1.0)
+            assert found(loss, 21 / (10_000 * nu), fit_intercept=fit_intercept) == (
+                pytest.approx(math.sqrt(width)),
+                pytest.approx(1.0),
             )
 
 
-def test_settings_grow_as_the_noise_vanishes():
+def test_rules_grow_as_the_noise_vanishes():
     calm = found("squared", 21 / (10_000 * 1e-4))
-    assert calm == Settings(
-        pytest.approx(3 * math.sqrt(21)), pytest.approx(math.sqrt(10))
-    )  # rows are at most that long
-    assert found("logistic", 21 / (10_000 * 1e-4)).slope == 1.0  # which is the loss's own
-    assert Settings.of(task("squared", 100, 3, epsilon=math.inf)).slope == 1e6
+    assert calm == (pytest.approx(3 * math.sqrt(21)), pytest.approx(math.sqrt(10)))  # rows are at most that long
+    assert found("logistic", 21 / (10_000 * 1e-4))[1] == 1.0  # which is the loss's own
+    assert Objective().at(task("squared", 100, 3, epsilon=math.inf)).slope == 1e6
 
 
 @either_adjacency
@@ -113,11 +117,11 @@ def test_settings_grow_as_the_noise_vanishes():
 def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
     """Deviation z L R and modulus h R^2 z / ratio; twice as much of both for replace-one."""
     problem = task(loss, 60, 3, epsilon=2.0, adjacency=adjacency)
-    z, _ = ObjectiveSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test").multipliers
+    z, _ = promise(Objective(), problem).multipliers
     factor = 1.0 if adjacency == "add-remove" else 2.0
     h, squared_radius = (0.25 if loss == "logistic" else 1.0), 4.0
     seen = captured(problem, rows(loss, 60, 3))
-    np.testing.assert_allclose(seen.problem._penalty, factor * h * squared_radius * z / events.OBJECTIVE_RATIO)
+    np.testing.assert_allclose(seen.problem._l2, factor * h * squared_radius * z / events.OBJECTIVE_RATIO)
     draws = [captured(problem, rows(loss, 60, 3), seed=seed).linear for seed in range(200)]
     assert np.std(draws) == pytest.approx(factor * math.sqrt(squared_radius) * z, rel=0.1)
     assert abs(np.mean(draws)) < 0.2 * np.std(draws)
@@ -126,18 +130,18 @@ def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
 def test_a_strength_that_the_user_asked_for_is_kept_where_it_is_larger():
     problem = task("logistic", 60, 3)
     seen = captured(problem, rows("logistic", 60, 3), l2=1e4)
-    np.testing.assert_array_equal(seen.problem._penalty[:3], 60 * 1e4)
-    assert 0 < seen.problem._penalty[3] < 60 * 1e4  # the intercept has the modulus that privacy needs
+    np.testing.assert_array_equal(seen.problem._l2[:3], 60 * 1e4)
+    assert 0 < seen.problem._l2[3] < 60 * 1e4  # the intercept has the modulus that privacy needs
 
 
 def test_the_plan_is_fixed_by_public_numbers():
-    plan = ObjectiveSolver().plan(task("logistic", 100, 8), 0.5)
-    assert [(r.name, r.kind, r.count) for r in plan.releases] == [
+    releases = Objective().at(task("logistic", 100, 8)).releases(0.5)
+    assert [(r.name, r.kind, r.count) for r in releases] == [
         ("linear term", "objective", 1),
         ("stopping point", "gaussian", 1),
     ]
-    assert sum(r.share for r in plan.releases) == pytest.approx(0.5)
-    assert plan.releases[1].share < 0.05 * 0.5
+    assert sum(r.share for r in releases) == pytest.approx(0.5)
+    assert releases[1].share < 0.05 * 0.5
 
 
 def test_a_seed_repeats_a_run():
@@ -156,7 +160,7 @@ def uncorrelated(loss, n=4000, d=5):
     Z = np.clip(rng.normal(size=(n, d)), -3, 3)
     Z /= Z.std(axis=0)
     margins = 0.3 * Z.sum(axis=1) + rng.normal(size=n)
-    return Rows(Z, np.where(margins > 0, 1.0, -1.0) if loss == "logistic" else np.clip(margins, -3, 3))
+    return bounded(Z, np.where(margins > 0, 1.0, -1.0) if loss == "logistic" else np.clip(margins, -3, 3))
 
 
 @every_loss
@@ -215,23 +219,22 @@ def captured(problem, data, most=2_000, **options):
 def exact_gradient(seen):
     """The gradient of the perturbed objective at what was found, in 50 digits, from the definitions."""
     problem, w = seen.problem, [mpmath.mpf(float(v)) for v in seen.found]
-    Z = table(problem._rows)
+    Z = table(problem._data)
     wide = np.hstack([Z, np.ones((len(Z), 1))]) if problem._task.fit_intercept else Z
     total = [
-        mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-        for p, v, b in zip(problem._penalty, w, seen.linear, strict=True)
+        mpmath.mpf(float(p)) * v + mpmath.mpf(float(b)) for p, v, b in zip(problem._l2, w, seen.linear, strict=True)
     ]
-    for row, target in zip(wide.tolist(), problem._rows.targets.tolist(), strict=True):
+    for row, target in zip(wide.tolist(), problem._data.targets.tolist(), strict=True):
         margin = mpmath.fdot(zip(map(mpmath.mpf, row), w, strict=True))
         if problem._task.loss == LOGISTIC:
             slope = -target / (1 + mpmath.exp(target * margin))
         else:
-            bound = problem._settings.slope
+            bound = problem._rules.slope
             slope = min(max(margin - mpmath.mpf(target), -bound), bound)
         total = [t + slope * mpmath.mpf(z) for t, z in zip(total, row, strict=True)]
     norm = mpmath.norm(w)
     if norm > 300:
-        steep = len(Z) * problem._h * problem._settings.radius**2
+        steep = len(Z) * problem._h * problem._rules.radius**2
         total = [t + steep * (1 - 300 / norm) * v for t, v in zip(total, w, strict=True)]
     return mpmath.norm(total)
 
@@ -271,7 +274,7 @@ KINDS = (
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("kind", KINDS)
 @given(
-    loss=st.sampled_from([loss.name for loss in ObjectiveSolver.losses]),
+    loss=st.sampled_from([loss.name for loss in Objective.serves.losses]),
     n=st.integers(1, 12),
     d=st.integers(1, 15),
     seed=st.integers(0, 10**6),
@@ -290,7 +293,7 @@ def test_the_search_ends_at_a_gradient_within_its_bound(
     margins = Z @ rng.normal(size=d) * 10.0 ** rng.integers(-3, 3)
     targets = margins + (0.0 if separable else 1.0) * rng.normal(size=n)
     targets = np.where(targets > 0, 1.0, -1.0) if loss == "logistic" else np.clip(targets, -3.0, 3.0)
-    data = Rows(csr_array(Z) if sparse else Z, targets)
+    data = bounded(csr_array(Z) if sparse else Z, targets)
     seen = captured(task(loss, n, d, sparse, fit_intercept, epsilon), data, most=50_000, l2=l2, seed=seed)
     with mpmath.workdps(50):
         assert exact_gradient(seen) <= seen.problem.tolerance + seen.problem.rounding
@@ -314,15 +317,15 @@ def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, ad
     with patch.object(module.GaussianVector, "draw", lambda self, *a: sizes.append(self.sensitivity) or draw(self, *a)):
         seen = captured(problem, data)
     with mpmath.workdps(50):
-        Z = [[mpmath.mpf(v) for v in row] for row in table(seen.problem._rows).tolist()]
+        Z = [[mpmath.mpf(v) for v in row] for row in table(seen.problem._data).tolist()]
         w = [mpmath.mpf(float(v)) for v in seen.found]
         for _ in range(6):
             g = [
                 mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-                for p, v, b in zip(seen.problem._penalty, w, seen.linear, strict=True)
+                for p, v, b in zip(seen.problem._l2, w, seen.linear, strict=True)
             ]
-            H = mpmath.diag([mpmath.mpf(float(p)) for p in seen.problem._penalty])
-            for row, target in zip(Z, seen.problem._rows.targets.tolist(), strict=True):
+            H = mpmath.diag([mpmath.mpf(float(p)) for p in seen.problem._l2])
+            for row, target in zip(Z, seen.problem._data.targets.tolist(), strict=True):
                 margin = mpmath.fdot(zip(row, w, strict=True))
                 if loss == "logistic":
                     probability = 1 / (1 + mpmath.exp(target * margin))

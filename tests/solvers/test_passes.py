@@ -5,10 +5,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.kernels.gradient import BLOCK
-from tacit.solvers import Rows
 from tacit.solvers.passes import Passes
 
-from .support import either_intercept, either_table, rows, table, task
+from .support import bounded, either_intercept, either_table, rows, table, task
 
 # --- one row never touches another -------------------------------------------------------------------------
 
@@ -28,7 +27,7 @@ def test_what_a_row_contributes_does_not_depend_on_the_rows_beside_it(d, fit_int
     def passes(Z):
         Z = csr_array(Z) if sparse else np.ascontiguousarray(Z)
         n_rows = Z.shape[0]
-        return Passes(task("squared", n_rows, d, sparse, fit_intercept), Rows(Z, np.zeros(n_rows)))
+        return Passes(task("squared", n_rows, d, sparse, fit_intercept), bounded(Z, np.zeros(n_rows)))
 
     for i in range(0, n, 3):
         Z = np.zeros((n, d))
@@ -65,5 +64,5 @@ def test_passes_are_the_textbook_sums(fit_intercept, sparse):
 def test_long_finite_rows_do_not_overflow_the_second_moments():
     Z = np.ones((5, 3))
     Z[2] = 1e300
-    moments = Passes(task("squared", 5, 3), Rows(Z, np.zeros(5))).second_moments(2.0)
+    moments = Passes(task("squared", 5, 3), bounded(Z, np.zeros(5))).second_moments(2.0)
     np.testing.assert_allclose(moments, np.full((4, 4), 4.0), rtol=1e-8)

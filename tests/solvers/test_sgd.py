@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,21 +11,32 @@ from scipy.optimize import linprog, minimize
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
-from tacit.privacy import Budget, Gate, NoiseSource
+from tacit.privacy import Budget, Gate
 from tacit.problems import HINGE, LOSSES, MULTINOMIAL, Penalty
-from tacit.solvers import Options, Rows, SGDSolver, Task
-from tacit.solvers import sgd as module
-from tacit.solvers.sgd import Settings, _proximal
+from tacit.solvers import Sgd
+from tacit.solvers.sgd import _proximal
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
+from .support import (
+    bounded,
+    either_intercept,
+    either_table,
+    objective,
+    promise,
+    rows,
+    scikit_learn,
+    solve,
+    solved,
+    table,
+    task,
+)
 
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses])
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Sgd.serves.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 
 
-def run(problem, data, **options):
-    return solve(problem, data, solver="sgd", **options)
+def run(problem, data, solver="sgd", **options):
+    return solve(problem, data, solver=solver, **options)
 
 
 # --- without noise it is an ordinary solver ----------------------------------------------------------------
@@ -74,8 +86,8 @@ def optimum(loss, data, l2, l1, fit_intercept):
 
 @pytest.mark.parametrize(
     ("loss", "l2", "l1"),
-    [(loss.name, 0.01, 0.0) for loss in SGDSolver.losses]
-    + [(loss.name, 0.0, 0.02) for loss in SGDSolver.losses if loss != MULTINOMIAL],  # for which there is no peer
+    [(loss.name, 0.01, 0.0) for loss in Sgd.serves.losses]
+    + [(loss.name, 0.0, 0.02) for loss in Sgd.serves.losses if loss != MULTINOMIAL],  # for which there is no peer
 )
 @either_intercept
 @either_table
@@ -95,7 +107,7 @@ def test_l1_makes_exact_zeros_where_the_lasso_has_them():
     n, d = 400, 12
     data = rows("squared", n, d, seed=2)
     rng = np.random.default_rng(3)
-    data = Rows(data.Z, data.Z[:, :3] @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=n))
+    data = bounded(data.Z, data.Z[:, :3] @ [1.0, -1.0, 0.5] + 0.3 * rng.normal(size=n))
     lasso = Lasso(alpha=0.2, tol=1e-12, max_iter=100_000).fit(data.Z, data.targets)
     weights = run(task("squared", n, d, epsilon=math.inf, penalties=("l1",)), data, l1=0.2).weights[0]
     assert 0 < np.sum(lasso.coef_ == 0) < d
@@ -113,10 +125,8 @@ def test_the_intercept_is_not_penalised():
 
 def test_each_feature_may_have_its_own_penalty():
     data, problem = rows("squared", 500, 3, seed=3), task("squared", 500, 3, epsilon=math.inf)
-    solver = SGDSolver()
-    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(0)) as gate:
-        penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
-        weights = solver.run(problem, data, penalty, gate).weights[0]
+    penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
+    weights = solved(Sgd(), problem, replace(data, penalty=penalty)).weights[0]
     assert abs(weights[0]) < 1e-5
     assert weights[1] == 0.0
     assert abs(weights[2]) > 1e-2
@@ -125,9 +135,9 @@ def test_each_feature_may_have_its_own_penalty():
 @every_loss
 def test_sparse_and_dense_agree(loss):
     data = rows(loss, 200, 6, sparse=True, seed=2)
-    whole = {"batch_size": 200, "n_passes": 40}
-    one = run(task(loss, 200, 6, True, epsilon=math.inf, **whole), data, l2=0.01).weights
-    other = run(task(loss, 200, 6, epsilon=math.inf, **whole), Rows(table(data), data.targets), l2=0.01).weights
+    whole = Sgd(batch_size=200, n_passes=40)
+    one = run(task(loss, 200, 6, True, epsilon=math.inf), data, whole, l2=0.01).weights
+    other = run(task(loss, 200, 6, epsilon=math.inf), bounded(table(data), data.targets), whole, l2=0.01).weights
     np.testing.assert_allclose(one, other, atol=1e-12)
 
 
@@ -161,11 +171,11 @@ def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
 
 def rules(loss="logistic", n=10_000, d=20, mu=0.5, fit_intercept=True, **options):
     budget = Budget.from_mu(mu, 1e-6) if math.isfinite(mu) else Budget(math.inf, 1e-6)
-    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, budget, "l2", Options(**options)))
+    return Sgd(**options).at(replace(task(loss, n, d, fit_intercept=fit_intercept, outputs=1), budget=budget))
 
 
 @either_intercept
-def test_usual_settings(fit_intercept):
+def test_usual_rules(fit_intercept):
     width = 20 + fit_intercept
     for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared_hinge": 2}.items():
         found = rules(loss, mu=0.5, fit_intercept=fit_intercept)
@@ -174,7 +184,7 @@ def test_usual_settings(fit_intercept):
         assert found.clip == pytest.approx(math.sqrt(width) / 2)
         assert found.momentum == pytest.approx(0.95)
         assert found.step == pytest.approx(min(1 / (curvature * width), 0.6 * 10_000 * 0.5 / 21 * 0.05 / 200))
-        assert [found.at(k) for k in (0, 57, 199)] == [(found.momentum, found.step, 1.0)] * 3
+        assert [found.pace(k) for k in (0, 57, 199)] == [(found.momentum, found.step, 1.0)] * 3
 
 
 def test_a_small_table_is_taken_whole_and_a_large_one_has_a_least_sample():
@@ -184,11 +194,11 @@ def test_a_small_table_is_taken_whole_and_a_large_one_has_a_least_sample():
 
 def test_the_noise_of_a_step_is_near_twice_its_sensitivity():
     problem = task("logistic", 10**5, 20, epsilon=1.0)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
+    calibrated = promise(Sgd(), problem)
     assert 1.5 < calibrated.multiplier("gradients") < 3.0
 
 
-def test_settings_grow_as_the_noise_vanishes():
+def test_rules_grow_as_the_noise_vanishes():
     found = [rules("hinge", mu=mu) for mu in (0.01, 0.1, 1.0, 10.0, 100.0, 1e4, math.inf)]
     for name in ("steps", "clip", "momentum", "sampling"):
         values = [getattr(rule, name) for rule in found]
@@ -202,7 +212,7 @@ def test_settings_grow_as_the_noise_vanishes():
 
 def test_without_noise_the_kink_narrows_and_steps_shorten_with_it():
     rule = rules("hinge", mu=math.inf)
-    momenta, steps, kinks = zip(*(rule.at(k) for k in range(rule.steps)), strict=True)
+    momenta, steps, kinks = zip(*(rule.pace(k) for k in range(rule.steps)), strict=True)
     assert kinks[0] == 1.0
     assert kinks[-rule.tail :] == (rule.kink,) * rule.tail
     assert list(kinks) == sorted(kinks, reverse=True)
@@ -212,9 +222,9 @@ def test_without_noise_the_kink_narrows_and_steps_shorten_with_it():
     np.testing.assert_allclose(np.array(steps) / kinks, 1 / 21)
 
 
-@pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses if loss != HINGE])
+@pytest.mark.parametrize("loss", [loss.name for loss in Sgd.serves.losses if loss != HINGE])
 def test_other_losses_have_no_kink(loss):
-    assert {rules(loss, mu=math.inf).at(k)[1:] for k in (0, 500, 1999)} == {(rules(loss, mu=math.inf).step, 1.0)}
+    assert {rules(loss, mu=math.inf).pace(k)[1:] for k in (0, 500, 1999)} == {(rules(loss, mu=math.inf).step, 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -222,7 +232,6 @@ def test_other_losses_have_no_kink(loss):
     [
         ({"batch_size": 500}, 200, 0.05),
         ({"batch_size": 10_000}, 200, 1.0),
-        ({"batch_size": 20_000}, 200, 1.0),
         ({"batch_size": 500, "n_passes": 2}, 40, 0.05),
         ({"batch_size": 10_000, "n_passes": 7}, 7, 1.0),
         ({"batch_size": 10_000, "n_passes": 0.01}, 1, 1.0),
@@ -235,12 +244,26 @@ def test_users_may_set_the_sample_and_the_passes(options, steps, sampling):
     assert 1 <= found.tail <= found.steps
 
 
+def test_bad_options_are_refused():
+    for options, message in (
+        ({"n_passes": 0.0}, "n_passes must be"),
+        ({"n_passes": 100_001}, "n_passes must be at most 100,000"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"batch_size": 2.5}, "batch_size must be"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            Sgd(**options).check()
+    with pytest.raises(ValueError, match=r"batch_size must be at most the number of rows, 10,000, got 20000"):
+        rules(batch_size=20_000)
+    with pytest.raises(ValueError, match=r"n_passes=2000 with batch_size=1 would make 20,000,000 steps"):
+        rules(batch_size=1, n_passes=2_000)
+
+
 # --- plan and run ------------------------------------------------------------------------------------------
 
 
 def test_the_plan_is_one_release_on_samples():
-    plan = SGDSolver().plan(task("logistic", 100, 3, batch_size=20, n_passes=6), 0.4)
-    (release,) = plan.releases
+    (release,) = Sgd(batch_size=20, n_passes=6).at(task("logistic", 100, 3)).releases(0.4)
     assert (release.name, release.kind, release.share) == ("gradients", "gaussian", 0.4)
     assert (release.count, release.sampling) == (30, 0.2)
 
@@ -250,8 +273,8 @@ def test_the_plan_is_one_release_on_samples():
 def test_another_accountant_finds_the_same_epsilon(n, epsilon):
     """The event built by hand from the rules, through dp_accounting alone."""
     problem = task("logistic", n, 10, epsilon=epsilon)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
-    rule = Settings.of(problem)
+    calibrated = promise(Sgd(), problem)
+    rule = Sgd().at(problem)
     event = PoissonSampledDpEvent(rule.sampling, GaussianDpEvent(calibrated.multiplier("gradients")))
     assert calibrated.event == SelfComposedDpEvent(event, rule.steps)
     found = PLDAccountant().compose(event, rule.steps).get_epsilon(problem.budget.delta)
@@ -263,12 +286,12 @@ def test_another_accountant_finds_the_same_epsilon(n, epsilon):
 @either_table
 @pytest.mark.parametrize("batch_size", [10, 60])
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch_size, monkeypatch):
-    problem = task(loss, 60, 4, sparse, fit_intercept, batch_size=batch_size, n_passes=2)
+    problem, solver = task(loss, 60, 4, sparse, fit_intercept), Sgd(batch_size=batch_size, n_passes=2)
     samples, sample = [], Gate.sample
     monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
     with transcript() as steps:
-        solution = run(problem, rows(loss, 60, 4, sparse))
-    assert len(steps) == Settings.of(problem).steps == (12 if batch_size == 10 else 2)
+        solution = run(problem, rows(loss, 60, 4, sparse), solver)
+    assert len(steps) == solver.at(problem).steps == (12 if batch_size == 10 else 2)
     assert len(samples) == (12 if batch_size == 10 else 0)  # all rows need no coins
     for array in (solution.weights, solution.noise):
         assert array.shape == (problem.outputs, 5)
@@ -277,10 +300,10 @@ def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch
 
 
 def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatch):
-    problem = task("logistic", 2000, 2, batch_size=100, n_passes=10)
+    problem, solver = task("logistic", 2000, 2), Sgd(batch_size=100, n_passes=10)
     samples, sample = [], Gate.sample
     monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
-    run(problem, rows("logistic", 2000, 2))
+    run(problem, rows("logistic", 2000, 2), solver)
     assert len({tuple(places) for places in samples}) == 200
     sizes = [len(places) for places in samples]
     assert len(set(sizes)) > 5  # independent coins: the size is random, and secret
@@ -300,28 +323,27 @@ def take(monkeypatch, places):
 def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):
     """Without noise, one step from zero: the step times the sum over the sample, over the expected size."""
     data = rows("squared", 50, 3, seed=6)
-    problem = task("squared", 50, 3, epsilon=math.inf, batch_size=10, n_passes=0.2)
+    problem, solver = task("squared", 50, 3, epsilon=math.inf), Sgd(batch_size=10, n_passes=0.2)
     places = np.array([1, 4, 20])
     take(monkeypatch, places)
-    weights = run(problem, data).weights[0]
+    weights = run(problem, data, solver).weights[0]
     wide = np.hstack([data.Z, np.ones((50, 1))])[places]
-    np.testing.assert_allclose(weights, Settings.of(problem).step * wide.T @ data.targets[places] / 10, rtol=1e-9)
+    np.testing.assert_allclose(weights, solver.at(problem).step * wide.T @ data.targets[places] / 10, rtol=1e-9)
 
 
 @either_table
 def test_an_empty_sample_is_a_step_of_noise_alone(sparse, monkeypatch):
     take(monkeypatch, np.array([], dtype=np.int64))
-    problem = task("logistic", 50, 3, sparse, batch_size=5, n_passes=1)
     with transcript() as steps:
-        run(problem, rows("logistic", 50, 3, sparse))
+        run(task("logistic", 50, 3, sparse), rows("logistic", 50, 3, sparse), Sgd(batch_size=5, n_passes=1))
     assert len(steps) == 10
     assert not any(step.value.any() for step in steps)
     assert all(np.all(step.released != 0.0) for step in steps)
 
 
 def test_a_seed_repeats_a_run():
-    problem, data = task("logistic", 80, 4, batch_size=20, n_passes=3), rows("logistic", 80, 4)
-    first, again, other = (run(problem, data, seed=seed).weights for seed in (1, 1, 2))
+    problem, data, solver = task("logistic", 80, 4), rows("logistic", 80, 4), Sgd(batch_size=20, n_passes=3)
+    first, again, other = (run(problem, data, solver, seed=seed).weights for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert np.all(first != other)
 
@@ -332,7 +354,7 @@ def test_a_seed_repeats_a_run():
 def test_one_row_moves_a_release_within_its_sensitivity(loss, sparse, epsilon):
     """On all rows: what a sampled release sees when the row takes part."""
     n, d = 15, 4
-    problem = task(loss, n, d, sparse, epsilon=epsilon, batch_size=n, n_passes=5)
+    problem, solver = task(loss, n, d, sparse, epsilon=epsilon), Sgd(batch_size=n, n_passes=5)
     data = rows(loss, n, d, sparse, seed=7)
     low, high = {"squared": (-3.0, 3.0), "multinomial": (0.0, 2.0)}.get(loss, (-1.0, 1.0))
     closest = 0.0
@@ -341,8 +363,8 @@ def test_one_row_moves_a_release_within_its_sensitivity(loss, sparse, epsilon):
         for entry in (row, np.full(d, 1e200)):  # which overflows, and counts as absent
             Z, targets = table(data).copy(), data.targets.copy()
             Z[3], targets[3] = entry, target
-            worlds.append(Rows(type(data.Z)(Z) if sparse else Z, targets))
-        for one, other in neighbours(lambda world: run(problem, world, seed=9), *worlds):
+            worlds.append(bounded(type(data.Z)(Z) if sparse else Z, targets))
+        for one, other in neighbours(lambda world: run(problem, world, solver, seed=9), *worlds):
             assert one.distance(other) <= one.sensitivity
             closest = max(closest, one.distance(other) / one.sensitivity)
     assert closest > 0.999 or epsilon > 1.0  # without noise hardly anything is clipped
@@ -364,8 +386,8 @@ def test_the_stated_noise_is_right_within_a_factor_of_two(loss, n, d):
         targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
     else:
         targets = np.where(margins > 0, 1.0, -1.0)
-    problem = task(loss, n, d, epsilon=1.0, batch_size=n)
-    runs = [run(problem, Rows(Z / Z.std(axis=0), targets), seed=seed) for seed in range(25)]
+    problem, solver = task(loss, n, d, epsilon=1.0), Sgd(batch_size=n)
+    runs = [run(problem, bounded(Z / Z.std(axis=0), targets), solver, seed=seed) for seed in range(25)]
     seen = np.sqrt(np.mean(np.var([solution.weights for solution in runs], axis=0)))
     assert 0.5 < seen / runs[0].noise.mean() < 2.0
 
@@ -378,11 +400,11 @@ def test_the_reach_of_noise_is_that_of_the_steps(curvature, l2, mu):
     noise = np.random.default_rng(1).normal(size=(rule.steps, 4000))
     w, velocity, mean = np.zeros(4000), np.zeros(4000), np.zeros(4000)
     for k in range(rule.steps):
-        momentum, step, _ = rule.at(k)
+        momentum, step, _ = rule.pace(k)
         ahead = w + momentum * velocity
         moved = _proximal(ahead - step * (curvature * ahead + noise[k]), step, l2, 0.0)
         velocity, w = moved - w, moved
         if k >= rule.steps - rule.tail:
             mean += w / rule.tail
     # With little noise the momentum rises to its final value, which is taken for all steps.
-    assert module._reach(rule, curvature, l2) == pytest.approx(mean.std(), rel=0.05 if mu <= 1.0 else 0.3)
+    assert rule.reach(curvature, l2) == pytest.approx(mean.std(), rel=0.05 if mu <= 1.0 else 0.3)

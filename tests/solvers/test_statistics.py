@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.solvers import Rows, StatisticsSolver
+from tacit.solvers import Statistics
 from tests.preprocessing.support import neighbours, transcript
 
 from .support import (
+    bounded,
     either_adjacency,
     either_intercept,
     either_table,
@@ -40,7 +41,7 @@ def test_a_constant_column_does_not_raise():
     data = rows("squared", 200, 3, seed=4)
     Z = data.Z.copy()
     Z[:, 1] = 0.0
-    weights = run(task("squared", 200, 3, epsilon=math.inf), Rows(Z, data.targets)).weights
+    weights = run(task("squared", 200, 3, epsilon=math.inf), bounded(Z, data.targets)).weights
     assert np.all(np.isfinite(weights))
     assert abs(weights[0, 1]) < 1e-3
 
@@ -49,7 +50,7 @@ def test_sparse_and_dense_agree():
     data = rows("squared", 400, 6, sparse=True, seed=2)
     for epsilon in (1.0, math.inf):
         one = run(task("squared", 400, 6, True, epsilon=epsilon), data, l2=0.01).weights
-        other = run(task("squared", 400, 6, epsilon=epsilon), Rows(table(data), data.targets), l2=0.01).weights
+        other = run(task("squared", 400, 6, epsilon=epsilon), bounded(table(data), data.targets), l2=0.01).weights
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
@@ -77,8 +78,8 @@ def test_noise_beyond_the_signal_leaves_small_weights():
 
 
 def test_the_plan_is_two_releases():
-    plan = StatisticsSolver().plan(task("squared", 100, 8), 0.6)
-    assert [(r.name, r.kind, r.count, r.share) for r in plan.releases] == [
+    releases = Statistics().at(task("squared", 100, 8)).releases(0.6)
+    assert [(r.name, r.kind, r.count, r.share) for r in releases] == [
         ("second moments", "gaussian", 1, 0.3),
         ("products with the target", "gaussian", 1, 0.3),
     ]
@@ -144,7 +145,7 @@ def test_replacing_a_row_moves_each_release_within_its_sensitivity(fit_intercept
         for row, value in ((one, target), (other, target_there)):
             Z, targets = table(data).copy(), data.targets.copy()
             Z[4], targets[4] = row, value
-            worlds.append(Rows(csr_array(Z) if sparse else Z, targets))
+            worlds.append(bounded(csr_array(Z) if sparse else Z, targets))
         for a, b in neighbours(lambda world: run(problem, world, seed=9), *worlds):
             assert a.distance(b) <= a.sensitivity
             closest[a.name] = max(closest.get(a.name, 0.0), a.distance(b) / a.sensitivity)
@@ -161,7 +162,7 @@ def test_the_stated_noise_is_right_within_a_factor_of_two(adjacency, epsilon):
     n, d = 4000, 5
     rng = np.random.default_rng(0)
     Z = np.clip(rng.normal(size=(n, d)), -3, 3)
-    data = Rows(Z / Z.std(axis=0), np.clip(0.4 * Z.sum(axis=1) + 0.5 * rng.normal(size=n), -3, 3))
+    data = bounded(Z / Z.std(axis=0), np.clip(0.4 * Z.sum(axis=1) + 0.5 * rng.normal(size=n), -3, 3))
     problem = task("squared", n, d, epsilon=epsilon, adjacency=adjacency)
     runs = [run(problem, data, seed=seed) for seed in range(40)]
     seen = np.std([solution.weights for solution in runs], axis=0)
