@@ -1,9 +1,9 @@
-"""`solver="coordinate"`: noisy proximal coordinate descent (DP-CD), one column at a time.
+"""Proximal coordinate descent (DP-CD): the weights are updated one after the other, from one column each.
 
-Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coordinate.smoothness`). Then, for a fixed number of
-passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with t_j = step / (h M_j),
-h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept, so an update costs one
-column. No step looks at the objective; the order and the number of updates are fixed beforehand.
+Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coordinate.columns`). Then, for a fixed
+number of passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with
+t_j = step / (h M_j), h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept,
+so an update costs one column. No step looks at the objective; the order and the number of updates are fixed beforehand.
 
 Privacy
 -------
@@ -20,7 +20,7 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
   order have sensitivity sqrt(d'), and 2 sqrt(d') for replace-one.
 - Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan. The order of updates is
+Assumptions: rows are bounded before; the scales that bound them were released in the same plan. The order of updates is
 drawn without looking at the data, and need not be secret.
 
 Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); 6 nu^-0.35 passes; C = kappa sqrt(d') with
@@ -32,123 +32,173 @@ without noise the problem is solved.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit._types import Floats, Integers
-from tacit.kernels import coordinate as kernels
+from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
-from tacit.privacy.checks import Adjacency
+from tacit.kernels import coordinate as kernels
+from tacit.privacy import Gate, Release, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
-from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
-from tacit.solvers import smoothness
-from tacit.solvers.coordinate.columns import Columns, Walk
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
+from tacit.problems.declared import averaging_rule, smoothness_constants
+from tacit.problems.task import LinearTask
+from tacit.solvers.base import Layout, Serves, Solution, Solver, passes, size
+from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
 from tacit.solvers.passes import SHRINK
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
-"""What a row's derivative is clipped to for the intercept: wide, as targets that lean to one side would bias it."""
-_NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
+
+
+@dataclass(eq=False, repr=False)
+class Coordinate(Solver):
+    """Proximal coordinate descent (DP-CD): weights are updated one after the other, from one column each.
+
+    Use it for l1 penalties and for bounds on coefficients, which other solvers do not serve, and for the squared hinge
+    with `adjacency="replace-one"`. It is the default there.
+
+    Parameters
+    ----------
+    n_passes : float, default=None
+        Passes over the columns, rounded to a whole number: at most 100,000. None: a rule in the numbers of rows and
+        columns and the budget.
+    order : {"permuted", "cyclic", "random"}, default="permuted"
+        How a pass goes through the columns: each pass in a new random order, every pass in the order of the table, or
+        one random column after another.
+    clipping : {"row", "coordinate"}, default="row"
+        What is bounded: what a row adds to all columns of a pass together, or, as in the paper on DP-CD, what it adds
+        to each column. Random order needs "coordinate".
+    clip : float, default=None
+        What derivatives are clipped to. None: a rule as above.
+    step : float, default=None
+        Length of a step, where 1 is the inverse of a column's smoothness. None: 1.
+    averaging : {"last", "tail", "periodic"} or int, default=None
+        What is returned: the last iterate, the mean of those after the second half of the passes, or the paper's, which
+        starts again from the mean of each outer loop; an integer is "periodic" with that many loops. None: "tail".
+    smoothness : "private" or array of shape (n_features,), default="private"
+        The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
+        "private" releases it inside the budget; an array of positive numbers is taken as public.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.solvers import Coordinate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0, solver=Coordinate(n_passes=10)).fit(X, y)
+    >>> model.score(X, y) > 0.8
+    True
+    """
+
+    name: ClassVar[str] = "coordinate"
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), penalties=("l2", "l1", "bounds"))
+
+    n_passes: float | None = None
+    order: str = "permuted"
+    clipping: str = "row"
+    clip: float | None = None
+    step: float | None = None
+    averaging: str | int | None = None
+    smoothness: Any = "private"
+
+    def check(self) -> None:
+        """Refuse options that no task could have."""
+        order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
+        clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
+        if (order, clipping) == ("random", "row"):
+            raise ValueError(
+                "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
+                " equally often, as order='permuted' and order='cyclic' do"
+            )
+        passes(self.n_passes)
+        size("clip", self.clip)
+        size("step", self.step)
+        averaging_rule(self.averaging)
+        smoothness_constants(self.smoothness)
+
+    def at(self, task: LinearTask) -> "_Descent":
+        """The descent, with its rules worked out from n, d, mu and what the user set."""
+        self.check()
+        nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
+        usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
+        count = max(1, round(passes(self.n_passes) or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
+        averaging = averaging_rule(self.averaging) or "tail"
+        loops = 0
+        if averaging == "periodic":
+            loops = max(1, round(math.sqrt(count)))
+        elif isinstance(averaging, int):
+            loops = averaging
+        return _Descent(
+            task,
+            Smoothness.of(task, self.smoothness),
+            self.order,
+            self.clipping,
+            passes=count,
+            clip=size("clip", self.clip) or usual * min(growth, NO_CLIP),
+            intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, NO_CLIP),
+            step=size("step", self.step) or 1.0,
+            loops=min(loops, count),
+            tail=count - count // 2 if averaging == "tail" else 1,
+        )
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+class _Descent:
+    """Coordinate descent on one task."""
 
+    task: LinearTask
+    smoothness: Smoothness
+    order: str
+    clipping: str
     passes: int
     clip: float
-    intercept_limit: float  # what a row's derivative is clipped to for the intercept
+    intercept_limit: (
+        float  # on a row's derivative for the intercept: wide, as targets that lean to a side would bias it
+    )
     step: float
     loops: int  # of the paper's periodic averaging; 0 for none
     tail: int  # the last passes, whose iterates are averaged; 1 is the last iterate
-
-    @classmethod
-    def of(cls, task: Task) -> "Settings":
-        """From n, d, mu and what the user set."""
-        options = task.options
-        if options.order == "random" and options.clipping == "row":
-            raise ValueError(
-                "order='random' does not serve clipping='row', whose bound needs every coordinate visited once in a"
-                " pass; use order='permuted' or 'cyclic', or clipping='coordinate'"
-            )
-        nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
-        usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
-        wanted = options.n_passes or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)
-        passes = max(1, round(wanted))
-        averaging = options.averaging or "tail"
-        loops = 0
-        if averaging == "periodic":
-            loops = max(1, round(math.sqrt(passes)))
-        elif isinstance(averaging, int):
-            loops = averaging
-        return cls(
-            passes,
-            clip=options.clip or usual * min(growth, _NO_CLIP),
-            intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
-            step=options.step or 1.0,
-            loops=min(loops, passes),
-            tail=passes - passes // 2 if averaging == "tail" else 1,
-        )
-
-    def amplification(self, loss: Loss) -> float:
-        """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
-        held = 1.0 - min(1.0, self.step * loss.typical / loss.curvature)
-        reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
-        tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
-        reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
-        return float(np.linalg.norm(reach)) / tail
-
-
-@dataclass(frozen=True)
-class CoordinateSolver:
-    """Noisy proximal coordinate descent."""
-
-    name: ClassVar[str] = "coordinate"
-    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, SQUARED_HINGE)
-    multiclass: ClassVar[tuple[Loss, ...]] = ()
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
-    options: ClassVar[tuple[str, ...]] = (
-        "n_passes",
-        "order",
-        "clipping",
-        "clip",
-        "step",
-        "averaging",
-        "smoothness",
-    )
     layout: ClassVar[Layout] = "columns"
 
-    def plan(self, task: Task, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The smoothness constants, then the passes."""
-        first, left = smoothness.releases(task, share)
-        return Plan(*first, Release("passes", "gaussian", share=left, count=Settings.of(task).passes))
+        first, left = self.smoothness.releases(share)
+        return (*first, Release("passes", "gaussian", share=left, count=self.passes))
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
+    def run(self, data: Bounded, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
-        settings = Settings.of(task)
-        columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, gate)
-        clipping = _Clipping.of(task, settings, columns, bounds)
-        steps = settings.step / (task.loss.curvature * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, penalty.with_intercept(), task.n)
+        task = self.task
+        columns = Columns(task, data)
+        bounds = self.smoothness.constants(columns, gate)
+        clipping = _Clipping.of(self, columns, bounds)
+        steps = self.step / (task.loss.curvature * bounds)
+        rules = kernels.rules(clipping.caps, clipping.units, steps, data.penalty.with_intercept(), task.n)
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
-        average = _Average(settings)
-        for done in range(1, settings.passes + 1):
-            order, start = _order(task, gate), w.copy()
+        average = _Average(self.passes, self.loops, self.tail)
+        for done in range(1, self.passes + 1):
+            order, start = _order(self, gate), w.copy()
             walk = Walk(columns, clipping.limits, rules, order, w)
             gate.release("passes", clipping.mechanism, len(order), walk)
             if average.add(done, start, order, walk.changes, w):
                 columns.move_to(w)
         noise = gate.noise("passes", clipping.mechanism.sensitivity) / task.n
-        spread = steps * clipping.units * noise * settings.amplification(task.loss)
+        spread = steps * clipping.units * noise * self._amplification
         if not task.fit_intercept:
             spread[-1] = 0.0
         return Solution(average.value[None, :], spread[None, :])
+
+    @property
+    def _amplification(self) -> float:
+        """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
+        held = 1.0 - min(1.0, self.step * self.task.loss.typical / self.task.loss.curvature)
+        reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
+        tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
+        reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
+        return float(np.linalg.norm(reach)) / tail
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +211,11 @@ class _Clipping:
     mechanism: GaussianSequence
 
     @classmethod
-    def of(cls, task: Task, settings: Settings, columns: Columns, bounds: Floats) -> "_Clipping":
-        clip, root = settings.clip, math.sqrt(task.width)
-        if task.options.clipping == "row":
-            most = settings.intercept_limit
+    def of(cls, descent: _Descent, columns: Columns, bounds: Floats) -> "_Clipping":
+        """By rows or by coordinates, for columns with these mean squares."""
+        task, clip, root = descent.task, descent.clip, math.sqrt(descent.task.width)
+        if descent.clipping == "row":
+            most = descent.intercept_limit
             units = np.append(np.sqrt(bounds[: task.d]), most / (_INTERCEPT_PART * clip))
             norm = clip * math.hypot(1.0, _INTERCEPT_PART * task.fit_intercept)
             size = norm + root * float_sum_slack(task.n, clip, columns.depth)
@@ -177,13 +228,14 @@ class _Clipping:
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 
-def _order(task: Task, gate: Gate) -> Integers:
+def _order(descent: _Descent, gate: Gate) -> Integers:
     """The coordinates of one pass."""
-    if task.options.order == "cyclic":
-        return np.arange(task.width, dtype=np.int64)
-    if task.options.order == "random":
-        return gate.publicly(task.width, task.width)
-    return gate.publicly(task.width)
+    width = descent.task.width
+    if descent.order == "cyclic":
+        return np.arange(width, dtype=np.int64)
+    if descent.order == "random":
+        return gate.publicly(width, width)
+    return gate.publicly(width)
 
 
 class _Average:
@@ -192,24 +244,23 @@ class _Average:
     An outer loop starts where the last one's average left it, and averages the weights after every single update.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, passes: int, loops: int, tail: int) -> None:
+        self._passes, self._loops, self._tail = passes, loops, tail
         self._total: Floats | float = 0.0
         self._count = 0
         self.value = np.empty(0)
 
     def add(self, done: int, start: Floats, order: Integers, changes: Floats, w: Floats) -> bool:
         """Take in a pass from `start` to `w`; whether it moved `w`, because an outer loop is over."""
-        passes, loops, tail = self._settings.passes, self._settings.loops, self._settings.tail
-        if loops == 0:
-            if done > passes - tail:
+        if self._loops == 0:
+            if done > self._passes - self._tail:
                 self._take(w, 1)
                 self.value = np.asarray(self._total) / self._count
             return False
         sum_over_updates = start * len(order)
         np.add.at(sum_over_updates, order, changes * np.arange(len(order), 0, -1))  # a change stays until the end
         self._take(sum_over_updates, len(order))
-        if done * loops // passes == (done - 1) * loops // passes:
+        if done * self._loops // self._passes == (done - 1) * self._loops // self._passes:
             return False
         self.value = np.asarray(self._total) / self._count
         self._total, self._count = 0.0, 0

@@ -1,25 +1,45 @@
-"""The columns of a fit: what coordinate solvers read of the rows, and the margins they keep.
+"""The columns of a fit: what coordinate solvers read of the rows, the margins they keep, and smoothness constants.
 
-Everything a method returns is private until it has noise; a `Walk` adds it as it goes. A row's margin, norm and
-derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain of
-additions in them.
+Everything a method of `Columns` returns is private until it has noise; a `Walk` adds it as it goes. A row's margin,
+norm and derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain
+of additions in them.
+
+Smoothness constants. The mean loss has curvature at most h M_j in weight j, where h is the curvature of the loss and
+M_j the mean of z_ij^2. Coordinate solvers take steps of 1 / (h M_j), and measure derivatives in units of sqrt(M_j).
+
+Privacy
+-------
+The mean squares M_j are released once, unless they are declared. With z_ij^2 cut at b and rows scaled so that their
+squares add up to at most T, the squares of one row are a non-negative vector with largest entry b and sum T, hence of
+norm at most sqrt(b T): one Gaussian release of all columns has that sensitivity, and sqrt(2 b T) for replace-one,
+because two non-negative vectors are never further apart than orthogonal ones. (The paper on DP-CD releases each
+constant by itself with Laplace noise: at d columns that is d times the noise, and its factor for replace-one is 2.)
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.sparse import csc_array, issparse
 
 from tacit._types import Floats, Integers
+from tacit.blocks import Bounded
+from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
 from tacit.kernels.gradient import sum_depth
-from tacit.privacy.mechanisms import Tape
+from tacit.privacy import Gate, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Tape
 from tacit.problems import SQUARED
+from tacit.problems.declared import smoothness_constants
+from tacit.problems.task import LinearTask
 from tacit.solvers.passes import SHRINK
-from tacit.solvers.task import Rows, Task
 
+NO_CLIP = 1e6
+"""Times the usual clip: no gradient of a standardised row is that long."""
+
+_SHARE = 0.02  # of mu^2, for the smoothness constants
 _NO_LIMIT = 1e300
 _SHORTEST = 1e-100  # length that a row is taken to have at least: squares of entries far below it would vanish
 
@@ -59,20 +79,20 @@ _SPARSE = _Kernels(
 class Columns:
     """A table by columns, with the intercept's column of ones last."""
 
-    def __init__(self, task: Task, rows: Rows) -> None:
+    def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
-        self._targets = rows.targets
+        self._targets = data.targets
         self._code = task.loss.code
-        self._count = len(rows.targets)
+        self._count = len(data.targets)
         self.margins = np.zeros(self._count)  # less the targets, for the squared loss
         self._parts: tuple[Any, ...]
-        if issparse(rows.Z):
-            table: Any = csc_array(cast(Any, rows.Z))
+        if issparse(data.Z):
+            table: Any = csc_array(cast(Any, data.Z))
             places = (part.astype(np.int64, copy=False) for part in (table.indices, table.indptr))
             self._parts = table.data.astype(np.float64, copy=False), *places
             self._kernels = _SPARSE
         else:
-            self._parts = (np.asfortranarray(rows.Z).T,)
+            self._parts = (np.asfortranarray(data.Z).T,)
             self._kernels = _DENSE
         self._ones = np.full(self._count, float(task.fit_intercept), dtype=self._parts[0].dtype)
 
@@ -153,3 +173,53 @@ class Walk:
         part = slice(self._done, self._done + len(tape.noise))
         self._done = part.stop
         return self._columns.advance(tape, self._limits, self._rules, self._order[part], self._w, self.changes[part])
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """The mean square of each column: released once, or declared.
+
+    Parameters
+    ----------
+    task : LinearTask
+        The public facts of the fit.
+    declared : tuple of float, optional
+        One positive number for each feature; None: they are released.
+    """
+
+    task: LinearTask
+    declared: tuple[float, ...] | None
+
+    @classmethod
+    def of(cls, task: LinearTask, asked: Any) -> "Smoothness":
+        """From the option `smoothness`: "private", or an array with one number for each feature."""
+        constants = smoothness_constants(asked, task.d)
+        return cls(task, None if isinstance(constants, str) else constants)
+
+    def releases(self, share: float) -> tuple[tuple[Release, ...], float]:
+        """The release of the constants, if there is one, and the share that is left for others."""
+        if self.declared is not None:
+            return (), share
+        return (Release("smoothness", "gaussian", share=_SHARE * share),), (1.0 - _SHARE) * share
+
+    def constants(self, columns: Columns, gate: Gate) -> Floats:
+        """M_j of every coordinate, the intercept's 1 last.
+
+        Noisy ones are drawn towards their mean by how noisy they are next to how much they differ, and none is left
+        below one standard deviation of the noise: a constant too small makes steps that diverge, one too large only
+        slow ones.
+        """
+        if self.declared is not None:
+            return np.append(np.asarray(self.declared, dtype=np.float64), 1.0)
+        n, d, sparse = self.task.n, self.task.d, self.task.sparse
+        total = float(d) if sparse else max(float(d), LIMIT**2)
+        largest = total if sparse else LIMIT**2
+        size = math.sqrt(largest * total) + math.sqrt(d) * float_sum_slack(n, largest, columns.depth)
+        sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
+        sums = columns.squares(largest, total)
+        noisy = gate.release("smoothness", GaussianVector(sensitivity, bound=n * largest), sums) / n
+        error = gate.noise("smoothness", sensitivity) / n
+        mean = max(float(noisy.mean()), 1e-12)
+        differ = max(float(noisy.var()) - error**2, 0.0)
+        weight = differ / (differ + error**2) if error > 0.0 else 1.0
+        return np.append(np.maximum(mean + weight * (noisy - mean), max(error, 1e-6 * mean)), 1.0)

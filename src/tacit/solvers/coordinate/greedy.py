@@ -1,4 +1,4 @@
-"""`solver="greedy"`: greedy coordinate descent (DP-GCD): pick one weight privately, move it, and so on.
+"""Greedy coordinate descent (DP-GCD): draw one weight privately, move it, and so on.
 
 Algorithm. Release the mean square of every column once. Then, for a fixed number of rounds, draw one coordinate by the
 exponential mechanism, with the length of the proximal step that the coordinate would take as its score; release its
@@ -19,7 +19,7 @@ every coordinate j, with released or declared units s_j.
 - Mean squares and sums as in `tacit.solvers.coordinate`. There is no row accounting here: which coordinates are seen is
   not fixed beforehand.
 
-Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
+Assumptions: rows are bounded before; the scales that bound them were released in the same plan.
 
 Rules (in n, d, epsilon and delta alone). n mu / 50 rounds: so many weights can be told from noise, if there are as
 many; at least 3 and at most 4 for each weight, more where there is little noise. C = 2 (on entries of unit scale and a
@@ -29,83 +29,118 @@ Selections get 0.7 of the budget: they have to be right among d, a derivative on
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit._types import Floats
-from tacit.privacy import Gate, Plan, Release, float_sum_slack
-from tacit.privacy.checks import Adjacency
+from tacit.blocks import Bounded
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
-from tacit.problems import SQUARED, Loss, Penalty
-from tacit.solvers import smoothness
-from tacit.solvers.coordinate.columns import Columns
+from tacit.problems import SQUARED
+from tacit.problems.declared import smoothness_constants
+from tacit.problems.task import LinearTask
+from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations, size
+from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness
 from tacit.solvers.passes import SHRINK
-from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
-_SELECTION = 0.7
+_SELECTION = 0.7  # of the budget
 _MOST_VISITS = 4  # of a weight on average, under usual noise
-_NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
+
+
+@dataclass(eq=False, repr=False)
+class Greedy(Solver):
+    """Greedy coordinate descent (DP-GCD): each round draws one weight privately and moves it; the rest stay at zero.
+
+    Use it for the squared loss on tables of many columns of which few matter. It is the default for an l1 penalty on
+    such tables.
+
+    Parameters
+    ----------
+    n_iter : int, default=None
+        Rounds: at most 100,000. None: a rule in the numbers of rows and columns and the budget.
+    clip : float, default=None
+        What derivatives are clipped to. None: a rule as above.
+    step : float, default=None
+        Length of a step, where 1 is the inverse of a column's smoothness. None: 1.
+    smoothness : "private" or array of shape (n_features,), default="private"
+        The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
+        "private" releases it inside the budget; an array of positive numbers is taken as public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit import Lasso
+    >>> from tacit.solvers import Greedy
+    >>> X = np.random.default_rng(0).normal(size=(2000, 50))
+    >>> model = Lasso(epsilon=3.0, alpha=0.01, solver=Greedy(n_iter=5)).fit(X, X[:, 0] - X[:, 1])
+    >>> bool((model.coef_ != 0.0).sum() <= 5)
+    True
+    """
+
+    name: ClassVar[str] = "greedy"
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED,), penalties=("l2", "l1", "bounds"))
+
+    n_iter: int | None = None
+    clip: float | None = None
+    step: float | None = None
+    smoothness: Any = "private"
+
+    def check(self) -> None:
+        """Refuse options that no task could have."""
+        iterations(self.n_iter, self.name)
+        size("clip", self.clip)
+        size("step", self.step)
+        smoothness_constants(self.smoothness)
+
+    def at(self, task: LinearTask) -> "_Rounds":
+        """The rounds, with their rules worked out from n, d, mu and what the user set."""
+        self.check()
+        signal, growth = task.n * task.budget.mu, max(1.0, math.sqrt(task.calm))
+        most = _MOST_VISITS * task.width * min(growth, 20.0)
+        return _Rounds(
+            task,
+            Smoothness.of(task, self.smoothness),
+            rounds=iterations(self.n_iter, self.name) or round(min(max(signal / 50.0, 3.0), max(most, 3.0))),
+            clip=size("clip", self.clip) or min(2.0, signal / 50.0) * min(growth, NO_CLIP),
+            step=size("step", self.step) or 1.0,
+        )
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The rules, worked out for one task."""
+class _Rounds:
+    """Greedy descent on one task."""
 
+    task: LinearTask
+    smoothness: Smoothness
     rounds: int
     clip: float
     step: float
-
-    @classmethod
-    def of(cls, task: Task) -> "Settings":
-        """From n, d, mu and what the user set."""
-        options, signal = task.options, task.n * task.budget.mu
-        growth = max(1.0, math.sqrt(task.calm))
-        most = _MOST_VISITS * task.width * min(growth, 20.0)
-        return cls(
-            rounds=options.n_iter or round(min(max(signal / 50.0, 3.0), max(most, 3.0))),
-            clip=options.clip or min(2.0, signal / 50.0) * min(growth, _NO_CLIP),
-            step=options.step or 1.0,
-        )
-
-
-@dataclass(frozen=True)
-class GreedySolver:
-    """Greedy coordinate descent with private selections."""
-
-    name: ClassVar[str] = "greedy"
-    losses: ClassVar[tuple[Loss, ...]] = (SQUARED,)
-    multiclass: ClassVar[tuple[Loss, ...]] = ()
-    adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
-    penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
-    options: ClassVar[tuple[str, ...]] = ("n_iter", "clip", "step", "smoothness")
     layout: ClassVar[Layout] = "columns"
 
-    def plan(self, task: Task, share: float) -> Plan:
+    def releases(self, share: float) -> tuple[Release, ...]:
         """The smoothness constants, then a selection and a derivative in every round."""
-        first, left = smoothness.releases(task, share)
-        rounds = Settings.of(task).rounds
-        return Plan(
+        first, left = self.smoothness.releases(share)
+        return (
             *first,
-            Release("selections", "exponential", share=_SELECTION * left, count=rounds),
-            Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=rounds),
+            Release("selections", "exponential", share=_SELECTION * left, count=self.rounds),
+            Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=self.rounds),
         )
 
-    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
+    def run(self, data: Bounded, gate: Gate) -> Solution:
         """The last iterate."""
-        settings = Settings.of(task)
-        n, clip = task.n, settings.clip
-        columns = Columns(task, rows)
-        bounds = smoothness.constants(task, columns, gate)
+        task, n, clip = self.task, self.task.n, self.clip
+        columns = Columns(task, data)
+        bounds = self.smoothness.constants(columns, gate)
         units = np.sqrt(bounds)
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
         derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
-        steps = settings.step / (task.loss.curvature * bounds)
-        penalty = penalty.with_intercept()
+        steps = self.step / (task.loss.curvature * bounds)
+        penalty = data.penalty.with_intercept()
         w = np.clip(np.zeros(task.d + 1), penalty.low, penalty.high)
         columns.move_to(w)
-        for _ in range(settings.rounds):
+        for _ in range(self.rounds):
             sums = columns.derivatives(limits)
             moved = penalty.prox(w - steps * sums / n, steps)
             scores = n * np.abs(moved - w) / (steps * units)

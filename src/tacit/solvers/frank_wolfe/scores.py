@@ -1,0 +1,227 @@
+"""Scores of vertices: the whole gradient in whole numbers, kept up to date by steps inside an l1 ball.
+
+Three forms. Dense rows are all looked at after every step. CSR rows are looked at where a step changes them, or where
+they are due; for the squared loss, whose gradient is linear in the weights, without due dates and exactly.
+
+All that a form holds is private. What leaves it is a vertex at a time, drawn by its sampler from its scores.
+"""
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from tacit._types import Floats, Integers
+from tacit.kernels import frank_wolfe as kernels
+from tacit.kernels import frank_wolfe_dense as dense
+from tacit.kernels import frank_wolfe_lazy as lazy
+from tacit.kernels import frank_wolfe_queue as queue
+from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler, write_scores
+from tacit.privacy.mechanisms.vertices import NO_BUCKETS, SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
+from tacit.solvers.frank_wolfe.path import Path
+from tacit.solvers.frank_wolfe.rows import Scoring, SparseRows, zeros
+
+_SMALL_SCALE = 2.0**-8
+_ROW = [("margin", np.float64), ("slope", np.float64), ("since", np.int32), ("due", np.int32)]
+_NONE = np.empty(0, dtype=np.int64)
+_NO_PLACES = np.empty(0, dtype=np.int32)
+
+
+class Queue:
+    """Finds the best vertex where there is no noise: a binary heap of |score| with stale keys (Algorithm 3).
+
+    The paper uses a Fibonacci heap, for its cheap way to raise a key. A binary heap raises one in log d steps at most,
+    and in fewer as a rule; both leave keys that are too large in place until they come to the top.
+    """
+
+    def __init__(self, scores: Integers) -> None:
+        self._scores = scores
+        self._heap, self._place = (np.empty(len(scores), dtype=np.int32) for _ in range(2))
+        self._keys = np.empty_like(scores)
+        queue.heapify(scores, self._heap, self._place, self._keys)
+
+    def changed(self, places: Integers) -> None:
+        """Take note that the scores at these places changed; due before the next look."""
+        queue.lift(places, self._scores, self._heap, self._place, self._keys)
+
+    def best(self) -> tuple[int, int]:
+        """(j, sign) of the vertex along which the gradient falls most steeply."""
+        j = int(queue.largest(self._scores, self._heap, self._place, self._keys))
+        return j, -1 if self._scores[j] > 0 else 1
+
+
+class Scores(Protocol):
+    """The whole gradient, and who is told when it changes."""
+
+    @property
+    def sampler(self) -> VertexSampler | Queue:
+        """Draws from the scores; without noise a `Queue`."""
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """A compiled loop of draws and steps, if there is one."""
+
+    def step(self, t: int, j: int, sign: int) -> None:
+        """Make iteration t, and tell the sampler."""
+
+    def margins(self, chosen: Integers, weights: Floats) -> Floats:
+        """Of all rows, for weights on these columns; absent rows have none."""
+
+
+def _sampler(name: str | None, scores: Integers, limit: int) -> VertexSampler | Queue:
+    """One of `SAMPLERS` for scores of at most this size; None: a `Queue`."""
+    return Queue(scores) if name is None else SAMPLERS[name](scores, limit)
+
+
+class DenseScores:
+    """Of dense rows, computed from all of them after every step."""
+
+    rounds: Rounds | None = None
+
+    def __init__(self, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> None:
+        n, d = Z.shape
+        self._Z, self._scoring, self._path, self._rule = Z, scoring, path, scoring.rule(targets)
+        self._present, self._now, self._all = np.empty(n, dtype=np.bool_), np.zeros(n), np.arange(d)
+        self.scores: Integers = zeros(d, np.int64)
+        dense.dense_presence(Z, targets, self._present)
+        self._gather()
+        self.sampler = _sampler(sampler, self.scores, n * scoring.units)
+
+    @classmethod
+    def of(cls, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "DenseScores":
+        """From the rows."""
+        return cls(Z, targets, scoring, path, sampler)
+
+    def _gather(self) -> None:
+        dense.dense_gradient(self._Z, self._scoring.bound, self._present, *self._rule, self._now, self.scores)
+
+    def step(self, t: int, j: int, sign: int) -> None:
+        """Make iteration t; all scores may have changed."""
+        keep, gain = 1.0 - float(self._path.lengths[t]), self._path.gain(t, sign)
+        dense.dense_move(j, keep, gain, self._Z, self._scoring.bound, self._present, self._now)
+        self._gather()
+        self.sampler.changed(self._all)
+
+    def margins(self, chosen: Integers, weights: Floats) -> Floats:
+        """Of all rows, for weights on these columns; absent rows have none."""
+        out = np.empty(len(self._present))
+        dense.dense_margins(chosen, weights, self._Z, self._scoring.bound, self._present, out)
+        out[~self._present] = math.nan
+        return out
+
+
+class SteppedScores:
+    """Of CSR rows, changed only where a step changes them: Algorithm 2, with due dates."""
+
+    def __init__(self, rows: SparseRows, rule: kernels.Rule, scoring: Scoring, path: Path, sampler: str | None) -> None:
+        n = len(rows.present)
+        self._rows, self._rule, self._scoring, self._path = rows, rule, scoring, path
+        self.scores, self.margins = rows.scores, rows.margins
+        # What a look at a row needs stands together: it then waits for memory once.
+        places = np.int32 if n < 2**31 else np.int64
+        row = zeros(n, [*_ROW, ("after", places), ("before", places)])
+        row["slope"] = rows.slopes
+        self._now, self._slopes = row["margin"], row["slope"]
+        self._since, self._due = row["since"], row["due"]
+        self._after, self._before = row["after"], row["before"]
+        self._heads = np.full(path.count + 1, -1, dtype=places)
+        self.sampler = _sampler(sampler, self.scores, n * scoring.units)
+
+    @classmethod
+    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "SteppedScores":
+        """From the rows."""
+        return cls(SparseRows.of(Z, targets, scoring), scoring.rule(targets), scoring, path, sampler)
+
+    @cached_property
+    def _given(self) -> tuple[Any, ...]:
+        """What every step is given, in the order of the kernel; the last two are where it leaves what it changed."""
+        score = self._scoring
+        dates = self._path.shrink, score.curvature, score.tolerance, score.spare
+        state = self._now, self._since, self._slopes, self._due, self._heads, self._after, self._before
+        after: tuple[Any, Any]
+        if isinstance(self.sampler, BucketSampler):
+            after = self.sampler.held, (_NONE, _NO_PLACES)
+        else:
+            notes = np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32)
+            after = NO_BUCKETS, notes
+        return self._rows.entries, self._rows.columns, self._rule, dates, state, self.scores, *after
+
+    def step(self, t: int, j: int, sign: int) -> None:
+        """Make iteration t, and tell the sampler; buckets are put right by the step itself."""
+        kind = kernels.IN_BUCKETS if isinstance(self.sampler, BucketSampler) else kernels.NOTED
+        count = kernels.sparse_step(t, j, self._path.gain(t, sign), kind, *self._given)
+        if count:
+            noted, _ = self._given[-1]
+            self.sampler.changed(noted[:count])
+
+    @property
+    def rounds(self) -> Rounds | None:
+        """Draws and steps in one compiled loop, where the sampler's buckets are put right by the steps."""
+        return self._rounds if isinstance(self.sampler, BucketSampler) else None
+
+    def _rounds(self, words: NDArray[np.uint64], at: int, picks: Integers, done: int, stop: int) -> Walked:
+        return kernels.sparse_walk(words, at, picks, done, stop, self._path.gains, *self._given)
+
+
+class LazyScores:
+    """Of CSR rows and the squared loss, exact: linear in the scale of the weights, which every step lowers.
+
+    With margins m = scale v, an entry is scale sum v_i x_ij - sum y_i x_ij. Steps change few of the first sums, the
+    rates; the others are constants. Where the scale is small, v is taken anew, so that the rates stay below 2^63.
+    """
+
+    rounds: Rounds | None = None
+
+    def __init__(self, rows: SparseRows, scoring: Scoring, path: Path, sampler: str | None) -> None:
+        n, d = len(rows.present), len(rows.scores)
+        self._rows, self._scoring, self._path = rows, scoring, path
+        self.scores, self.margins = rows.scores, rows.margins
+        self._scale, self._v = 1.0, np.zeros(n)
+        self._rates, self._constants = np.zeros_like(self.scores), self.scores.copy()
+        self._noted, self._marks, self._all = np.empty_like(self.scores), np.zeros(d, dtype=np.int32), np.arange(d)
+        limit = n * scoring.units + n * ROUNDING_UNITS
+        self.sampler: VertexSampler | Queue
+        if sampler == "bucket":
+            self.sampler = AffineBucketSampler(self._rates, self._constants, limit)
+        else:
+            self.sampler = _sampler(sampler, self.scores, limit)
+
+    @classmethod
+    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "LazyScores":
+        """From the rows, with units that leave room for rounding a product."""
+        units = min(scoring.units, LARGEST_PART // len(targets)) - ROUNDING_UNITS
+        scoring = replace(scoring, units=max(units, 0))
+        return cls(SparseRows.of(Z, targets, scoring), scoring, path, sampler)
+
+    def step(self, t: int, j: int, sign: int) -> None:
+        """Make iteration t, and tell the sampler."""
+        entries, unit = self._rows.entries, self._scoring.unit
+        self._scale *= 1.0 - float(self._path.lengths[t])
+        anew = self._scale < _SMALL_SCALE
+        if anew:
+            self._v *= self._scale
+            self._scale = 1.0
+            lazy.lazy_rates(entries, self._rows.present, unit, self._v, self._rates)
+        gain = self._path.gain(t, sign) / self._scale
+        notes = self._noted, self._marks
+        count = lazy.lazy_step(t, j, gain, entries, self._rows.columns, unit, self._v, self._rates, *notes)
+        if not isinstance(self.sampler, AffineBucketSampler):
+            write_scores(self._scale, self._rates, self._constants, self.scores)
+            self.sampler.changed(self._all)
+        elif anew:
+            self.sampler.restart()
+        else:
+            self.sampler.scale_to(self._scale)
+            self.sampler.changed(self._noted[:count])
+
+
+def scores_for(Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None, *, exact: bool) -> Scores:
+    """The cheapest form for these rows; `exact` says that the slopes are linear in the margin, and not clipped."""
+    if not isinstance(Z, csr_array):
+        return DenseScores.of(Z, targets, scoring, path, sampler)
+    form = LazyScores if exact else SteppedScores
+    return form.of(Z, targets, scoring, path, sampler)
