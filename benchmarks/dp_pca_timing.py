@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from dp_pca_methods import fitted
-from tacit.blocks.rows import BoundedRows, Table
+from tacit.blocks import Centre, CentredRows, Table
 
 K, COLUMNS = 10, 20
 
@@ -45,7 +45,7 @@ def one_pass(X: Any, rounds: int) -> dict[str, float]:
     """A clipped pass of `stochastic`, over all rows and over a quarter, and the product it stands for."""
     n, d = X.shape
     V = np.linalg.qr(np.random.default_rng(0).normal(size=(d, COLUMNS)))[0]
-    bounded = BoundedRows(Table.of(sparse.csr_array(X) if sparse.issparse(X) else X), np.zeros(d), 1.0)
+    bounded = CentredRows(Table.of(sparse.csr_array(X) if sparse.issparse(X) else X), Centre(np.zeros(d), 1.0))
     quarter = np.sort(np.random.default_rng(1).permutation(n)[: n // 4])
     few = X[quarter]
     return least(

@@ -19,8 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator
 import tacit
 from tacit.estimators import FewRowsWarning
 from tacit.metrics import captured_variance_ratio, principal_angles
-from tacit.solvers.pca import PCA_SOLVERS, choose_pca
-from tacit.solvers.pca.task import PcaTask
+from tacit.solvers import Gradient
+from tacit.solvers.pca import PCA_SOLVERS, Gauss, Power, Stochastic, choose
+from tests.solvers.pca.support import task_of
 
 from .support import quiet
 
@@ -256,12 +257,14 @@ def test_memory_mapped_rows(tmp_path):
         ({"delta": 1.0}, "delta"),
         ({"row_norm": 0.0}, "row_norm"),
         ({"center_norm": -1.0}, "center_norm"),
-        ({"clip": 0.0, "solver": "stochastic"}, "clip"),
-        ({"clip": 0.5, "solver": "gauss"}, "does not use clip; 'stochastic' do"),
+        ({"solver": Stochastic(clip=0.0)}, "clip"),
+        ({"solver": Stochastic(clip=1e-200)}, "clip must lie between"),
         ({"memory_limit": 0.0}, "memory_limit"),
         ({"memory_limit": 100.0, "solver": "gauss"}, "needs 168 bytes"),
         ({"solver": "wishart"}, "solver must be one of"),
         ({"adjacency": "replace-one", "solver": "stochastic"}, "'gauss', 'power', 'mod-sulq' do"),
+        ({"adjacency": "replace-one", "solver": Stochastic()}, "solver='stochastic' does not serve adjacency"),
+        ({"memory_limit": 100.0, "solver": Gauss()}, "solver='gauss' needs 168 bytes"),
         ({"center": False, "center_norm": 1.0}, "declare row_norm"),
         ({"epsilon": 1e-40, "delta": 1e-300}, "too small for any useful noise"),
         ({"epsilon": 1e-11, "delta": 1e-300}, "too small for any useful noise"),
@@ -274,11 +277,43 @@ def test_bad_parameters_are_refused_before_anything_is_released(options, message
 
 
 @pytest.mark.parametrize(
-    "options", [{"center": 1}, {"whiten": "yes"}, {"random_state": np.random.default_rng(0)}, {"epsilon": "1"}]
+    "options",
+    [
+        {"center": 1},
+        {"whiten": "yes"},
+        {"random_state": np.random.default_rng(0)},
+        {"epsilon": "1"},
+        {"solver": Stochastic(clip="much")},
+        {"solver": Stochastic},
+        {"solver": Gradient()},
+        {"solver": None},
+    ],
 )
 def test_bad_kinds_are_refused(options):
     with pytest.raises(TypeError):
         tacit.PCA(**options).fit(spiked())
+
+
+def test_only_the_solver_that_clips_takes_a_clip():
+    for kind in PCA_SOLVERS.values():
+        if kind is Stochastic:
+            assert kind(clip=0.5).clip == 0.5
+        else:
+            with pytest.raises(TypeError, match="clip"):
+                kind(clip=0.5)
+    with pytest.raises(TypeError, match="clip"):
+        tacit.PCA(clip=0.5)
+
+
+def test_a_solver_is_its_name_or_an_object_with_options():
+    by_name, by_object = (
+        tacit.PCA(2, 2.0, solver=solver, random_state=5).fit(spiked()) for solver in ("power", Power())
+    )
+    np.testing.assert_array_equal(by_object.components_, by_name.components_)
+    assert by_object.guarantee_ == by_name.guarantee_
+    model = clone(tacit.PCA(solver=Stochastic(clip=0.5)).set_params(solver__clip=0.25))
+    assert model.solver.clip == 0.25
+    assert repr(model) == "PCA(solver=Stochastic(clip=0.25))"
 
 
 def test_bad_rows_are_refused_without_quoting_them(releases):
@@ -319,8 +354,8 @@ def test_rows_of_zeros_are_rows_like_others(solver, epsilon):
 
 def test_auto_is_a_rule_in_public_numbers():
     def chosen(d, sparse=False, streamed=False, adjacency="add-remove", limit=2e9):
-        budget = tacit.privacy.Budget(1.0, 1e-6, adjacency)
-        return choose_pca("auto", PcaTask(1000, d, 2, sparse, True, budget, streamed=streamed), limit).name
+        task = task_of(1000, d, 2, adjacency=adjacency, sparse=sparse, streamed=streamed)
+        return choose("auto", task, limit).name
 
     assert chosen(20_000) == "gauss"
     assert chosen(40_000) == "stochastic"

@@ -14,23 +14,23 @@ from unittest.mock import patch
 import numpy as np
 from scipy.sparse import csr_array
 
+from tacit.blocks import Table
+from tacit.bounding import Centring
+from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.federated.protocols import bounds, marginals_party, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.metrics.release import Question, Terms, released_scores
-from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.preprocessing.summaries import released_sum
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
+from tacit.problems.task import ComponentsTask
 from tacit.solvers import Dual, FrankWolfe
 from tacit.solvers.pca import PCA_SOLVERS
-from tacit.bounding.centring import Bounds
-from tacit.blocks.rows import Table
-from tacit.solvers.pca.task import PcaTask
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
@@ -287,10 +287,17 @@ FITS = [*(of_case(case) for case in CASES + WIDE + TEXT + TUNED), *_more_forms()
 def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n: int = 30) -> Entry:
     """Centred, with nothing declared; or as it is, with a declared norm and two components."""
     budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
-    task = PcaTask(n, 2, 1 + declared, sparse, not declared, budget, 20.0 if declared else None)
-    bounding, algorithm = Bounds(task), PCA_SOLVERS[solver]
-    share = 1.0 - sum(release.share or 0.0 for release in bounding.releases())
-    plan = Plan(*bounding.releases(), *algorithm.plan(task, share).releases)
+    task = ComponentsTask(
+        unit=Unit("row", n),
+        d=2,
+        budget=budget,
+        sparse=sparse,
+        row_norm=20.0 if declared else None,
+        k=1 + declared,
+        center=not declared,
+    )
+    bounding, algorithm = Centring(task), PCA_SOLVERS[solver]().at(task)
+    plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
 
@@ -300,8 +307,8 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         X = csr_array(X) if sparse else X
         table = replace(Table.of(X), n=n)
         with Gate(plan.calibrate(task.budget, task.unit, "test"), NoiseSource(3)) as gate:
-            rows, lost = bounding.run(table, gate)
-            return rows.mean, rows.radius, lost, algorithm.run(task, rows, gate)
+            rows = bounding.run(table, gate)
+            return rows.units, algorithm.run(rows, gate)
 
     def hostile(seen: Any) -> list[Record]:
         del seen
@@ -323,7 +330,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
 PCAS = [
     _of_pca(name, adjacency, sparse, declared)
     for name, solver in PCA_SOLVERS.items()
-    for adjacency in solver.adjacencies
+    for adjacency in solver.serves.adjacencies
     for sparse in (False, True)
     for declared in (False, True)
 ]

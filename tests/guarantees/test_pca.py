@@ -10,13 +10,13 @@ from dp_accounting.pld import PLDAccountant
 from scipy import sparse
 
 import tacit
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, audit, gdp
+from tacit.blocks import CentredRows, Table
+from tacit.bounding import Centring
+from tacit.privacy import Gate, NoiseSource, Plan, audit, gdp
 from tacit.privacy.mechanisms import Histogram, Sensitivity
 from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
-from tacit.solvers.pca import PCA_SOLVERS
-from tacit.bounding.centring import Bounds
-from tacit.blocks.rows import BoundedRows, Table
-from tacit.solvers.pca.task import PcaTask
+from tacit.solvers.pca import PCA_SOLVERS, Stochastic
+from tests.solvers.pca.support import centred, task_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
 
@@ -24,15 +24,14 @@ SOLVERS = tuple(PCA_SOLVERS)
 PLAIN = ("gauss", "power", "mod-sulq")
 
 
-def task_of(solver, *, n=30, d=4, k=1, epsilon=1.0, adjacency="add-remove", **options):
-    return PCA_SOLVERS[solver], PcaTask(n, d, k, False, True, Budget(epsilon, 1e-5, adjacency), **options)
+def small_task(adjacency="add-remove", **asked):
+    return task_of(30, 4, delta=1e-5, adjacency=adjacency, **asked)
 
 
 def calibrated(solver, task):
-    bounding = Bounds(task).releases()
-    return Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding)).calibrate(
-        task.budget, task.unit, "test"
-    )
+    bounding = Centring(task)
+    plan = Plan(*bounding.releases(), *PCA_SOLVERS[solver]().at(task).releases(bounding.left))
+    return plan.calibrate(task.budget, task.unit, "test")
 
 
 # ---- accounting
@@ -100,8 +99,7 @@ def transcript(solver, task, X, monkeypatch, absent=None, seed=0):
         monkeypatch.setattr(Gate, "sample", lambda gate, name: np.flatnonzero(np.isin(left, drawn(gate, name))))
     table = Table(task.n, task.d, task.sparse, lambda: iter([X]), X)
     with Gate(calibrated(solver, task), NoiseSource(seed)) as gate:
-        rows, _ = Bounds(task).run(table, gate)
-        solver.run(task, rows, gate)
+        PCA_SOLVERS[solver]().at(task).run(Centring(task).run(table, gate), gate)
     monkeypatch.undo()
     return seen
 
@@ -116,22 +114,19 @@ def test_no_release_moves_by_more_than_its_sensitivity(solver, kind, monkeypatch
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 4)) * [2.0, 1.0, 0.3, 0.1] + 1.0
     worst = {}
-    for adjacency in PCA_SOLVERS[solver].adjacencies:
-        algorithm, task = task_of(solver, adjacency=adjacency)
-        task = PcaTask(**{**vars(task), "sparse": kind is not np.asarray})
+    for adjacency in PCA_SOLVERS[solver].serves.adjacencies:
+        task = small_task(adjacency, sparse=kind is not np.asarray)
         for place, target in itertools.product((0, 7, 29), TARGETS):
             neighbour = X.copy()
             neighbour[place] = target
             HISTORY.clear()
             absent = place if adjacency == "add-remove" else None
-            first = transcript(algorithm, task, kind(X), monkeypatch, absent)
+            first = transcript(solver, task, kind(X), monkeypatch, absent)
             HISTORY.extend(out for *_, out in first)
-            second = transcript(algorithm, task, kind(neighbour), monkeypatch)
+            second = transcript(solver, task, kind(neighbour), monkeypatch)
             HISTORY.clear()
             assert [name for name, *_ in first] == [name for name, *_ in second]
-            assert {name for name, *_ in first} == {
-                release.name for release in calibrated(algorithm, task).plan.releases
-            }
+            assert {name for name, *_ in first} == {release.name for release in calibrated(solver, task).plan.releases}
             for (name, a, size, _), (_, b, other, _) in zip(first, second, strict=True):
                 assert size == other
                 moved = np.linalg.norm(np.ravel(b - a))
@@ -162,8 +157,8 @@ def neighbours():
 
 def released(solver, epsilon, X, **options):
     """The release that says most about the row: variance along the third column."""
-    options = {"clip": 1.0 if PCA_SOLVERS[solver].clips else None} | options
-    model = tacit.PCA(3, epsilon, 1e-5, center=False, row_norm=1.0, solver=solver, **options).fit(X)
+    algorithm = Stochastic(clip=1.0) if solver == "stochastic" else solver
+    model = tacit.PCA(3, epsilon, 1e-5, center=False, row_norm=1.0, solver=algorithm, **options).fit(X)
     found = (model.components_.T * np.nan_to_num(model.explained_variance_)) @ model.components_
     return np.array([found[2, 2], found[0, 0], model.components_[0, 2] ** 2])
 
@@ -178,20 +173,20 @@ def test_audits_of_fits_do_not_contradict_the_guarantee(solver):
 
 def test_an_audit_catches_noise_that_is_ten_times_too_small(monkeypatch):
     X, other = neighbours()
-    honest = BoundedRows.moment_sensitivity
+    honest = CentredRows.moment_sensitivity
 
     def broken(rows):
         true = honest(rows)
         return Sensitivity(true.add_remove / 10, true.replace_one / 10)
 
-    monkeypatch.setattr(BoundedRows, "moment_sensitivity", broken)
+    monkeypatch.setattr(CentredRows, "moment_sensitivity", broken)
     outputs = audit.run(lambda data: released("gauss", 4.0, data), X, other, 150)
     assert audit.mu_lower_bound(outputs, confidence=0.9999) > gdp.mu_from_budget(4.0, 1e-5)
 
 
 def test_a_fit_without_the_bounding_step_is_caught():
     # The same property test on rows that are taken as they are.
-    rows = BoundedRows(Table.of(np.array([[30.0, 40.0]])), np.zeros(2), 1.0)
+    rows = centred(np.array([[30.0, 40.0]]), np.zeros(2), 1.0)
     honest = np.linalg.norm(rows.packed_moments())
     loose = np.linalg.norm(np.array([30.0 * 30.0, 30.0 * 40.0, 40.0 * 40.0]))
     assert honest <= rows.moment_sensitivity().add_remove < loose
@@ -199,14 +194,14 @@ def test_a_fit_without_the_bounding_step_is_caught():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_release_too_many_is_refused(solver):
-    algorithm, task = task_of(solver)
-    plan = calibrated(algorithm, task)
+    task = small_task()
+    algorithm, plan = PCA_SOLVERS[solver]().at(task), calibrated(solver, task)
     X = np.random.default_rng(0).normal(size=(30, 4))
     with Gate(plan, NoiseSource(0)) as gate:
-        rows, _ = Bounds(task).run(Table.of(X), gate)
-        algorithm.run(task, rows, gate)
+        rows = Centring(task).run(Table.of(X), gate)
+        algorithm.run(rows, gate)
         with pytest.raises(tacit.privacy.PlanViolationError):
-            algorithm.run(task, rows, gate)
+            algorithm.run(rows, gate)
 
 
 # ---- samples
@@ -234,7 +229,7 @@ def test_stochastic_uses_the_expected_size_of_a_sample(monkeypatch):
             return release(gate, name, mechanism, *given)
 
         monkeypatch.setattr(Gate, "release", watched)
-        tacit.PCA(1, 5.0, center=False, row_norm=1.0, clip=1.0, solver="stochastic", random_state=0).fit(X)
+        tacit.PCA(1, 5.0, center=False, row_norm=1.0, solver=Stochastic(clip=1.0), random_state=0).fit(X)
         monkeypatch.undo()
         seen.clear()
         return values[0]
@@ -244,13 +239,13 @@ def test_stochastic_uses_the_expected_size_of_a_sample(monkeypatch):
 
 def test_variance_reduced_noise_follows_the_public_change(monkeypatch):
     sizes = []
-    honest = BoundedRows.product_sensitivity
+    honest = CentredRows.product_sensitivity
 
     def watched(rows, p, clip=None, stretch=1.0):
         sizes.append(stretch)
         return honest(rows, p, clip, stretch)
 
-    monkeypatch.setattr(BoundedRows, "product_sensitivity", watched)
+    monkeypatch.setattr(CentredRows, "product_sensitivity", watched)
     X = np.random.default_rng(0).normal(size=(4000, 6)) * [3.0, 1.0, 0.3, 0.1, 0.1, 0.1]
     tacit.PCA(1, 20.0, center=False, row_norm=5.0, solver="variance-reduced", random_state=0).fit(X)
     changes = [size for size in sizes if size != 1.0]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from tacit.blocks import Table
 from tacit.kernels import moments
-from tacit.blocks.rows import BoundedRows, Table
+from tests.solvers.pca.support import centred
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -28,7 +29,7 @@ def table(n=70, d=9, seed=0):
 
 def both(X, mean, radius):
     for kind in (np.asarray, sparse.csr_array):
-        yield BoundedRows(Table.of(kind(X)), mean, radius)
+        yield centred(kind(X), mean, radius)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7])
@@ -57,10 +58,10 @@ def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
 
 def test_strips_give_the_whole_matrix(monkeypatch):
     X = table(d=11)
-    expected = BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments()
+    expected = centred(X, np.zeros(11), 1.0).packed_moments()
     monkeypatch.setattr("tacit.blocks.rows._WHOLE", 3)
     monkeypatch.setattr("tacit.blocks.rows._STRIP", 4)
-    np.testing.assert_allclose(BoundedRows(Table.of(X), np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
+    np.testing.assert_allclose(centred(X, np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
 
 
 def test_unpacking_and_the_diagonal():
@@ -78,7 +79,7 @@ def test_no_row_exceeds_the_sensitivity(pair, mean, radius):
     # One row against none, and one against another: the matrix, a product, a clipped product and the rest.
     V = np.linalg.qr(np.arange(12.0).reshape(4, 3) ** 2 + np.eye(4)[:, :3])[0][:, :2]
     clip = 0.3 * radius**2
-    alone = [[BoundedRows(Table.of(kind(pair[i : i + 1])), mean, radius) for i in range(2)] for kind in KINDS]
+    alone = [[centred(kind(pair[i : i + 1]), mean, radius) for i in range(2)] for kind in KINDS]
     for first, second in alone:
         sums = [
             (lambda r: _full(r.packed_moments()), first.moment_sensitivity()),
@@ -103,7 +104,7 @@ def _full(packed):
 
 
 def test_the_sensitivity_is_attained():
-    rows = [BoundedRows(Table.of(np.eye(4)[i : i + 1] * 5.0), np.zeros(4), 2.0) for i in range(2)]
+    rows = [centred(np.eye(4)[i : i + 1] * 5.0, np.zeros(4), 2.0) for i in range(2)]
     first, second = (_full(r.packed_moments()) for r in rows)
     assert np.linalg.norm(first) == pytest.approx(4.0, rel=1e-8)
     assert np.linalg.norm(first - second) == pytest.approx(4.0 * math.sqrt(2.0), rel=1e-8)
@@ -113,7 +114,7 @@ def test_the_sensitivity_is_attained():
 @pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
 def test_a_row_that_overflows_adds_nothing(kind):
     X = np.array([[1.0, 2.0], [1e200, 1e308], [np.inf, 0.0], [np.nan, 1.0]])
-    rows = BoundedRows(Table.of(kind(X)), np.array([0.5, 0.0]), 10.0)
+    rows = centred(kind(X), np.array([0.5, 0.0]), 10.0)
     found = rows.packed_moments()
     assert np.all(np.isfinite(found))
     assert np.all(np.isfinite(rows.products(np.eye(2))))
@@ -123,7 +124,7 @@ def test_a_row_that_overflows_adds_nothing(kind):
 def test_no_row_is_too_long_for_its_factor(kind):
     # 2.6e-324 would round to the smallest number there is, 4.9e-324, and the row to almost twice the radius.
     for size in (1e307, 3.8e307, 1e200):
-        rows = BoundedRows(Table.of(kind(np.array([[size, 0.0], [0.0, 1e-16]]))), np.zeros(2), 1e-16)
+        rows = centred(kind(np.array([[size, 0.0], [0.0, 1e-16]])), np.zeros(2), 1e-16)
         assert rows.packed_moments()[0] <= rows.moment_sensitivity().add_remove
         assert np.abs(rows.products(np.eye(2))[0, 0]) <= rows.product_sensitivity(2).add_remove
         assert rows.packed_moments()[2] > 0.9e-32
@@ -146,7 +147,7 @@ def test_float32_and_mapped_rows(kind, tmp_path):
         given_rows = np.load(tmp_path / "X.npy", mmap_mode="r")
     else:
         given_rows = kind(X)
-    exact = BoundedRows(Table.of(X.astype(np.float64)), np.zeros(9), 1.0).packed_moments()
-    found = BoundedRows(Table.of(given_rows), np.zeros(9), 1.0).packed_moments()
+    exact = centred(X.astype(np.float64), np.zeros(9), 1.0).packed_moments()
+    found = centred(given_rows, np.zeros(9), 1.0).packed_moments()
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-12)

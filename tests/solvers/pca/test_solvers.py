@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tacit
 from tacit.metrics import captured_variance_ratio, principal_angles
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
-from tacit.solvers.pca import PCA_SOLVERS, iterative, variance_reduced
-from tacit.solvers.pca.power import PowerSolver
-from tacit.blocks.rows import BoundedRows, Table
+from tacit.privacy import Gate, NoiseSource, Plan, Release
+from tacit.solvers.pca import PCA_SOLVERS, Power, Stochastic, steps, variance_reduced
+from tacit.solvers.pca.spectrum import spectrum_of_packed, upright
 from tacit.solvers.pca.stochastic import Directions, clip_of_lengths
-from tacit.solvers.pca.task import PcaTask, spectrum_of_packed, upright
+
+from .support import centred, task_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set:UserWarning")
 
@@ -58,18 +58,18 @@ def test_finds_strong_directions(solver, kind):
     ],
 )
 def test_releases_are_those_of_the_docstring(solver, names):
-    task = PcaTask(1000, 10, 2, False, False, Budget(1.0, 1e-6), row_norm=1.0)
-    plan = PCA_SOLVERS[solver].plan(task, 0.6)
-    assert [release.name for release in plan.releases] == names
-    assert sum(release.share for release in plan.releases) == pytest.approx(0.6)
-    assert all(release.kind == "gaussian" for release in plan.releases)
+    task = task_of(1000, 10, 2, center=False, row_norm=1.0)
+    releases = PCA_SOLVERS[solver]().at(task).releases(0.6)
+    assert [release.name for release in releases] == names
+    assert sum(release.share for release in releases) == pytest.approx(0.6)
+    assert all(release.kind == "gaussian" for release in releases)
 
 
 def test_a_declared_clip_is_not_released_and_is_used():
-    task = PcaTask(1000, 10, 2, False, False, Budget(1.0, 1e-6), row_norm=1.0, clip=0.2)
-    assert "lengths" not in [r.name for r in PCA_SOLVERS["stochastic"].plan(task, 1.0).releases]
+    task = task_of(1000, 10, 2, center=False, row_norm=1.0)
+    assert "lengths" not in [r.name for r in Stochastic(clip=0.2).at(task).releases(1.0)]
     X = spiked()
-    tight, loose = (fitted("stochastic", X, 0.5, clip=clip) for clip in (0.05, 1.0))
+    tight, loose = (fitted(Stochastic(clip=clip), X, 0.5) for clip in (0.05, 1.0))
     assert tight.plan_ == loose.plan_
     assert not np.allclose(tight.components_, loose.components_)
 
@@ -111,7 +111,7 @@ def test_pure_noise_is_not_reliable():
 
 def test_more_steps_where_there_is_less_noise():
     counts = [
-        PowerSolver.steps(PcaTask(n, 10, 2, False, False, Budget(epsilon, 1e-6)))
+        Power().at(task_of(n, 10, 2, epsilon, center=False)).steps
         for n, epsilon in ((100, 0.1), (10_000, 1.0), (10_000_000, 1.0), (100, math.inf))
     ]
     assert counts[0] == 4
@@ -121,9 +121,9 @@ def test_more_steps_where_there_is_less_noise():
 
 def test_the_clip_is_a_low_quantile_of_lengths():
     X = spiked()
-    rows = BoundedRows(Table.of(X), np.zeros(20), 1.0)
+    rows = centred(X, np.zeros(20), 1.0)
     V = np.linalg.svd(X, full_matrices=False)[2][:4].T
-    task = PcaTask(6000, 20, 2, False, False, Budget(1.0, 1e-6))
+    task = task_of(6000, 20, 2, center=False)
     with Gate(
         Plan(Release("lengths", "gaussian", share=1.0)).calibrate(task.budget, task.unit, "test"), NoiseSource(0)
     ) as gate:
@@ -166,12 +166,12 @@ def test_variance_reduced_skips_what_it_need_not_ask(monkeypatch):
 
 def test_polar_factor():
     M = np.random.default_rng(0).normal(size=(9, 3)) * 1e-200
-    V = iterative.orthonormal(M)
+    V = steps.orthonormal(M)
     np.testing.assert_allclose(V.T @ V, np.eye(3), atol=1e-12)
     inner = V.T @ (M * 1e200)  # symmetric and positive definite
     np.testing.assert_allclose(inner, inner.T, atol=1e-12)
     assert np.linalg.eigvalsh(inner).min() > 0.0
-    assert np.all(np.isfinite(iterative.orthonormal(np.zeros((9, 3)))))
+    assert np.all(np.isfinite(steps.orthonormal(np.zeros((9, 3)))))
 
 
 def test_signs_are_scikit_learns():
@@ -194,12 +194,12 @@ def test_many_columns_take_the_krylov_path(center):
 
 def test_a_search_that_does_not_converge_never_raises(monkeypatch):
     exact = fitted("gauss", spiked(200))
-    monkeypatch.setattr("tacit.solvers.pca.task.FULL_MATRIX", 5)
-    monkeypatch.setattr("tacit.solvers.pca.task._NOISY_RESIDUAL", 0.0)
-    monkeypatch.setattr("tacit.solvers.pca.task._RESIDUAL", 0.0)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.FULL_MATRIX", 5)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum._NOISY_RESIDUAL", 0.0)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum._RESIDUAL", 0.0)
     unpacked = fitted("gauss", spiked(200))
     np.testing.assert_allclose(unpacked.components_, exact.components_, atol=1e-9)
-    monkeypatch.setattr("tacit.solvers.pca.task.LAST_RESORT", 5)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.LAST_RESORT", 5)
     with pytest.warns(ConvergenceWarning, match="best approximation"):
         found = fitted("gauss", spiked(200))
     np.testing.assert_allclose(found.components_, exact.components_, atol=1e-6)
@@ -212,9 +212,9 @@ def test_what_the_search_found_is_kept_and_completed(kept, monkeypatch):
     def stops(*_, **__):
         raise ArpackNoConvergence("no", np.full(kept, 5.0), np.eye(20)[:, :kept])
 
-    monkeypatch.setattr("tacit.solvers.pca.task.eigsh", stops)
-    monkeypatch.setattr("tacit.solvers.pca.task.FULL_MATRIX", 5)
-    monkeypatch.setattr("tacit.solvers.pca.task.LAST_RESORT", 5)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.eigsh", stops)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.FULL_MATRIX", 5)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.LAST_RESORT", 5)
     with pytest.warns(ConvergenceWarning):
         found = spectrum_of_packed(A[np.triu_indices(20)], 20, 2, 0.01)
     np.testing.assert_allclose(found.components @ found.components.T, np.eye(2), atol=1e-9)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.solvers.pca.task import spectrum_of_packed
+from tacit.solvers.pca.spectrum import spectrum_of_packed
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_large_matrices_converge_to_the_same_eigenvectors(monkeypatch):
     Z = np.random.default_rng(2).normal(size=(d, d))
     packed = (Z + Z.T)[np.triu_indices(d)]
     exact = [spectrum_of_packed(packed, d, 4, deviation) for deviation in (0.0, 0.1)]
-    monkeypatch.setattr("tacit.solvers.pca.task.FULL_MATRIX", 10)
+    monkeypatch.setattr("tacit.solvers.pca.spectrum.FULL_MATRIX", 10)
     found = [spectrum_of_packed(packed, d, 4, deviation) for deviation in (0.0, 0.1)]
     np.testing.assert_allclose(found[0].components, exact[0].components, atol=1e-6)
     np.testing.assert_allclose(found[0].captured, exact[0].captured, rtol=1e-9)

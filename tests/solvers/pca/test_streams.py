@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 import tacit
-from tacit.blocks.rows import BoundedRows, Table
+from tacit.blocks import Table
+
+from .support import centred
 
 ONE = np.ones((1, 1))
 SUMS = {
@@ -53,7 +55,7 @@ def check_single_rows(name, power, kind=np.asarray):
     n, terms = len(X), X[:, 0] if name == "sum" else X[:, 0] ** 2
     found = []
     for Y, exact in ((X, math.fsum(terms)), (X[1:], math.fsum(terms[1:]))):
-        rows = BoundedRows(table_of(Y, n, [1] * len(Y), kind), np.zeros(1), 1.0 + 2.0**-29)
+        rows = centred(table_of(Y, n, [1] * len(Y), kind), np.zeros(1), 1.0 + 2.0**-29)
         found.append(float(np.ravel(value(rows))[0]))
         charged = sensitivity(rows).add_remove
         assert abs(found[-1] - exact) <= (charged - 1.0) / 2
@@ -86,7 +88,7 @@ def test_how_a_stream_is_cut_does_not_change_what_is_added_up(size):
     cuts = [[700], [1] * 700, [699, 1], [0, 300, 0, 255, 1, 144], [256, 256, 188]]
 
     def blocks(lengths):
-        rows = BoundedRows(table_of(X, 700, lengths), np.array([0.1, 0.0, -3.0]), 2.0)
+        rows = centred(table_of(X, 700, lengths), np.array([0.1, 0.0, -3.0]), 2.0)
         return [np.hstack([block, norms[:, None]]) for block, norms in rows._dense(size=size)]
 
     first, *others = map(blocks, cuts)
@@ -105,7 +107,7 @@ def test_no_row_is_counted_otherwise_because_another_is_missing(kind, d):
     X, V = rng.normal(size=(520, d)), np.linalg.qr(rng.normal(size=(d, 2)))[0]
 
     def values(places, lengths):
-        rows = BoundedRows(table_of(X[places], 520, lengths, kind), np.full(d, 0.1), 1.5)
+        rows = centred(table_of(X[places], 520, lengths, kind), np.full(d, 0.1), 1.5)
         return rows.lengths(V), rows.table.distances(rows.mean)
 
     whole = values(np.arange(520), [520])
