@@ -18,10 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from tacit.privacy import Budget, Gate, NoiseSource, audit, events
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit, audit, events
 from tacit.privacy.mechanisms import ObjectivePerturbation
 from tacit.problems import LOSSES, Penalty
-from tacit.solvers import ObjectiveSolver, Rows, Task, objective
+from tacit.problems.task import LinearTask
+from tacit.solvers import Objective, objective
 
 from .cases import recomputed
 from .recorder import half_the_noise
@@ -179,6 +181,10 @@ def test_the_determinants_without_the_row(a, part):
 # --- audits ----------------------------------------------------------------------------------------------------------
 
 
+def bounded(Z, targets):
+    return Bounded(Z, targets, Penalty(l2=np.zeros(2), l1=np.zeros(2)))
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """The solver on bounded rows with the whole budget; no intercept, so a row of zeros is an absent one."""
@@ -192,11 +198,12 @@ class Run:
 
     @cached_property
     def task(self):
-        return Task(self.n, 2, LOSSES[self.loss], 1, False, False, Budget(4.0, 1e-3, self.adjacency))
+        budget = Budget(4.0, 1e-3, self.adjacency)
+        return LinearTask(unit=Unit("row", self.n), d=2, budget=budget, loss=LOSSES[self.loss], fit_intercept=False)
 
     @cached_property
     def calibrated(self):
-        return ObjectiveSolver().plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
+        return Plan(*Objective().at(self.task).releases(1.0)).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -204,7 +211,7 @@ class Run:
 
     def __call__(self, rows):
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return ObjectiveSolver().run(self.task, rows, Penalty(l2=np.zeros(2), l1=np.zeros(2)), gate).weights[0, :2]
+            return Objective().at(self.task).run(rows, gate).weights[0, :2]
 
     @property
     def rho(self):
@@ -225,7 +232,7 @@ class Run:
             away = -Z[0]
         other = Z.copy()
         other[0] = 0.0 if self.adjacency == "add-remove" else away
-        return Rows(Z, targets), Rows(other, targets)
+        return bounded(Z, targets), bounded(other, targets)
 
     def log_density(self, W, rows, convexity=1.0, clipped=True):
         """Of released weights, one row of W each, but for a constant; from the definitions."""
@@ -322,7 +329,7 @@ def test_a_modulus_that_is_far_too_small_leaks_curvature(adjacency):
     run = Run("squared", adjacency, n=4)
     Z, other = np.zeros((4, 2)), np.zeros((4, 2))
     Z[0], other[0] = (9.0, 0.0), (0.0, 9.0 * (adjacency == "replace-one"))
-    worlds = Rows(Z, np.zeros(4)), Rows(other, np.zeros(4))
+    worlds = bounded(Z, np.zeros(4)), bounded(other, np.zeros(4))
     assert run.least_rho(worlds, 1_000) <= run.rho
     honest, part = ObjectivePerturbation.convexity, 0.003
     with patch.object(ObjectivePerturbation, "convexity", lambda *args: part * honest(*args)):

@@ -17,17 +17,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget, Gate, NoiseSource
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit
 from tacit.privacy.mechanisms import Threshold
 from tacit.problems import LOGISTIC, Penalty
-from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
+from tacit.problems.task import LinearTask
+from tacit.solvers import OneShot, Text, text
+from tacit.solvers.text import one_shot
 
 from .cases import ROUNDING, quiet
 from .recorder import transcript, two_worlds
 
 pytestmark = quiet
 
-FORMS = {"one-shot": ("one-shot", True), "one-shot dense": ("one-shot", False), "rescaled": ("gradient", True)}
+FORMS = {"one-shot": (OneShot(), True), "one-shot dense": (OneShot(), False), "steps": (Text(n_iter=5), True)}
 ADJACENCIES = ("add-remove", "replace-one")
 NOTHING = 1e300  # a row of such numbers has no norm: it is silenced, as if it were not there
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -39,11 +42,6 @@ wild = st.one_of(
     st.floats(-1e-150, 1e-150),
     st.just(NOTHING),
 )
-
-
-@pytest.fixture(autouse=True)
-def few_columns_are_many(monkeypatch):
-    monkeypatch.setattr(rescaled, "WIDE", 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +58,39 @@ class Run:
 
     @property
     def solver(self):
-        return SOLVERS[FORMS[self.form][0]]
+        return FORMS[self.form][0]
+
+    @property
+    def sparse(self):
+        return FORMS[self.form][1]
 
     @cached_property
     def task(self):
-        options = Options(n_iter=5) if self.form == "rescaled" else Options()
-        budget = Budget(self.epsilon, 1e-3, self.adjacency)
-        return Task(self.n, self.d, LOGISTIC, 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
+        return LinearTask(
+            unit=Unit("row", self.n),
+            d=self.d,
+            budget=Budget(self.epsilon, 1e-3, self.adjacency),
+            sparse=self.sparse,
+            loss=LOGISTIC,
+            fit_intercept=self.fit_intercept,
+        )
 
     @cached_property
     def calibrated(self):
-        return self.solver.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
+        releases = self.solver.at(self.task).releases(1.0)
+        return Plan(*releases).calibrate(self.task.budget, self.task.unit, self.solver.name)
 
     @cached_property
     def seeds(self):
         return itertools.count()
 
     def rows(self, Z, targets):
-        return Rows(csr_array(Z) if FORMS[self.form][1] else Z, targets)
+        penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
+        return Bounded(csr_array(Z) if self.sparse else Z, targets, penalty)
 
     def __call__(self, rows):
-        penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.solver.run(self.task, rows, penalty, gate)
+            return self.solver.at(self.task).run(rows, gate)
 
 
 @every_form
@@ -193,7 +201,7 @@ def test_shares_of_the_budget_are_shares_of_rho(form, fit_intercept):
         spent[release.name] = z**-2 / 8 if release.kind == "exponential" else release.count * z**-2 / 2
     left = 0.94 if fit_intercept else 1.0
     ends = {"class share": 0.01, "threshold": 0.05} if fit_intercept else {}
-    inner = {"column sizes": 0.05, "row norms": 0.005, "gradients": 0.945} if form == "rescaled" else {"sums": 1.0}
+    inner = {"column sizes": 0.05, "row norms": 0.005, "gradients": 0.945} if form == "steps" else {"sums": 1.0}
     shares = ends | {name: left * share for name, share in inner.items()}
     total = sum(spent.values())
     assert {name: value / total for name, value in spent.items()} == pytest.approx(shares)
@@ -230,7 +238,7 @@ def test_an_exact_threshold_is_no_release(form, adjacency, monkeypatch):
 @every_adjacency
 def test_sizes_of_rows_that_are_not_clipped_are_caught(adjacency, monkeypatch):
     monkeypatch.setattr(text, "_bounded", lambda radius, norms: np.full_like(norms, 1.0 / radius))
-    run = Run("rescaled", adjacency)
+    run = Run("steps", adjacency)
     Z = np.ones((run.n, run.d))
     other = Z.copy()
     Z[0], other[0] = [40.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 40.0]
@@ -246,7 +254,7 @@ def test_a_residual_that_is_not_clipped_is_caught(adjacency, clipped, monkeypatc
     if not clipped:
         residuals = text.UnitRows.residuals
         monkeypatch.setattr(text.UnitRows, "residuals", lambda self, *given: residuals(self, *given[:-1], 1.0))
-    run = Run("rescaled", adjacency, epsilon=300.0, n=400)
+    run = Run("steps", adjacency, epsilon=300.0, n=400)
     Z, targets = np.zeros((run.n, run.d)), np.resize([1.0, -1.0], run.n)
     Z[targets < 0, :2] = Z[targets > 0, 2:] = 3.0
     Z[0] = [3.0, 3.0, 0.0, 0.0]

@@ -7,9 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit import LogisticRegression
-from tacit.solvers import Rows, text
-
-from .support import either_adjacency, either_intercept, either_table, rows, solve, table, task
+from tacit.solvers import OneShot, text
+from tests.solvers.support import bounded, either_adjacency, either_intercept, either_table, rows, solve, table, task
 
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
 
@@ -60,7 +59,7 @@ def test_the_weight_of_a_common_word_is_the_difference_of_its_rates():
     positive = np.arange(n) < 300
     Z = np.zeros((n, d))
     Z[:, 0] = np.where(np.arange(n) % 10 < np.where(positive, 6, 2), math.sqrt(d), 0.0)
-    data = Rows(csr_array(Z), np.where(positive, 1.0, -1.0))
+    data = bounded(csr_array(Z), np.where(positive, 1.0, -1.0))
     coef = solve(task("logistic", n, d, True, epsilon=math.inf), data, solver="one-shot").weights[0, :-1] * math.sqrt(d)
     assert coef[0] == pytest.approx((0.6 - 0.2) / (0.3 * 0.6 + 0.7 * 0.2), rel=1e-6)
     assert coef[1] == 0.0
@@ -85,7 +84,7 @@ def test_it_learns_where_there_is_little_budget():
         Z[:, word] = rng.random(n) < np.where(positive == (word < 5), 0.5, 0.1)
     Z[np.arange(n)[:, None], rng.integers(10, d, size=(n, 5))] = 1.0
     Z *= math.sqrt(d) / np.maximum(np.linalg.norm(Z, axis=1), 1e-9)[:, None]
-    data = Rows(csr_array(Z), np.where(positive, 1.0, -1.0))
+    data = bounded(csr_array(Z), np.where(positive, 1.0, -1.0))
     scores = [
         accuracy(data, solve(task("logistic", n, d, True, epsilon=0.3), data, seed=k, solver="one-shot").weights)
         for k in range(3)
@@ -110,7 +109,7 @@ def test_odd_rows_give_finite_weights(sparse, adjacency, fit_intercept, epsilon)
     for Z in tables.values():
         for targets in (np.ones(5), -np.ones(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])):
             problem = task("logistic", 5, 3, sparse, fit_intercept, epsilon, adjacency)
-            solution = solve(problem, Rows(csr_array(Z) if sparse else Z, targets), solver="one-shot")
+            solution = solve(problem, bounded(csr_array(Z) if sparse else Z, targets), solver="one-shot")
             assert np.all(np.isfinite(solution.weights))
             assert np.all(np.isfinite(solution.noise))
 
@@ -122,13 +121,13 @@ def test_a_row_that_overflows_is_as_good_as_absent():
     found = []
     for label, value in ((1.0, 1e200), (-1.0, -1e250), (-1.0, 1e300)):
         Z[0], data.targets[0] = value, label
-        solution = solve(task("logistic", 50, 4, True), Rows(csr_array(Z), data.targets), solver="one-shot")
+        solution = solve(task("logistic", 50, 4, True), bounded(csr_array(Z), data.targets), solver="one-shot")
         found.append(solution.weights)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("solver", ["one-shot", "gradient"])
+@pytest.mark.parametrize("solver", ["one-shot", "text", "gradient"])
 @quiet
 def test_how_rows_are_stored_does_not_matter(solver):
     rng = np.random.default_rng(0)
@@ -163,7 +162,7 @@ def test_what_it_does_not_serve_is_refused_before_data_is_read():
     X, y = csr_array(np.eye(30)), np.arange(30) % 3
     with pytest.raises(ValueError, match="does not serve the multinomial loss of more than two classes"):
         LogisticRegression(solver="one-shot").fit(X, y)
-    with pytest.raises(ValueError, match="does not serve the parameter n_iter"):
-        LogisticRegression(solver="one-shot", n_iter=3).fit(X, y == 0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_iter'"):
+        OneShot(n_iter=3)
     with pytest.raises(ValueError, match="does not serve bounds on coefficients"):
         LogisticRegression(solver="one-shot", coef_bounds=(0, 1)).fit(X, y == 0)
