@@ -1,27 +1,34 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from tacit.privacy import Gate, NoiseSource
 from tacit.problems import Penalty
-from tacit.solvers import GreedySolver, Rows
-from tacit.solvers.coordinate.greedy import Settings
+from tacit.solvers import Greedy
 from tests.guarantees.recorder import transcript
+from tests.solvers.support import (
+    bounded,
+    either_adjacency,
+    either_intercept,
+    either_table,
+    objective,
+    rows,
+    scikit_learn,
+    solved,
+    table,
+    task,
+)
 
-from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, table, task
-
-SOLVER = GreedySolver()
 ALL = ("l2", "l1", "bounds")
 
 
-def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
-    """Run the solver on the whole budget; the gate checks that the plan was kept."""
+def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
+    """Run the solver with these options on the whole budget; the gate checks that the plan was kept."""
     penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
-    with Gate(SOLVER.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        return SOLVER.run(problem, data, penalty, gate)
+    return solved(Greedy(**options), problem, replace(data, penalty=penalty), seed)
 
 
 def weights(*args, **kwargs):
@@ -38,7 +45,7 @@ def test_without_noise_it_agrees_with_scikit_learn(fit_intercept, sparse, kind):
     n, d = 500, 5
     data = rows("squared", n, d, sparse, seed=1)
     Z = data.Z if sparse else np.asfortranarray(data.Z, dtype=kind)
-    found = weights(task("squared", n, d, sparse, fit_intercept, math.inf), Rows(Z, data.targets), l2=0.01)
+    found = weights(task("squared", n, d, sparse, fit_intercept, math.inf), bounded(Z, data.targets), l2=0.01)
     if not fit_intercept:
         assert found[0, -1] == 0.0
     best = objective("squared", data, scikit_learn("squared", data, 0.01, fit_intercept), 0.01)
@@ -49,7 +56,7 @@ def test_without_noise_it_is_the_lasso_and_finds_its_support():
     n, d, l1 = 300, 40, 0.1
     rng = np.random.default_rng(2)
     Z = np.clip(rng.normal(size=(n, d)), -3, 3)
-    data = Rows(np.asfortranarray(Z), Z[:, :3] @ [1.0, -0.7, 0.5] + 0.3 * rng.normal(size=n))
+    data = bounded(np.asfortranarray(Z), Z[:, :3] @ [1.0, -0.7, 0.5] + 0.3 * rng.normal(size=n))
     model = Lasso(l1, tol=1e-10, max_iter=100_000).fit(Z, data.targets)
     found = weights(task("squared", n, d, epsilon=math.inf, penalties=ALL), data, l1=l1)
     best = objective("squared", data, np.append(model.coef_, model.intercept_)[None, :], 0.0, l1)
@@ -75,11 +82,9 @@ def greedy(Z, targets, constants, l1, rounds):
 def test_without_noise_each_round_takes_the_longest_step(sparse):
     n, d, l1, rounds = 200, 6, 0.05, 9
     data, declared = rows("squared", n, d, sparse, seed=3), (1.0, 0.5, 2.0, 1.0, 0.7, 1.3)
-    problem = task(
-        "squared", n, d, sparse, epsilon=math.inf, penalties=ALL, n_iter=rounds, clip=1e9, smoothness=declared
-    )
+    problem = task("squared", n, d, sparse, epsilon=math.inf, penalties=ALL)
     with transcript() as steps:
-        found = weights(problem, data, l1=l1)
+        found = weights(problem, data, l1=l1, n_iter=rounds, clip=1e9, smoothness=declared)
     w, picks = greedy(table(data), data.targets, np.array([*declared, 1.0]), l1, rounds)
     assert [step.released for step in steps if step.is_selection] == picks
     np.testing.assert_allclose(found[0], w, rtol=1e-7, atol=1e-9)
@@ -92,9 +97,9 @@ def test_without_noise_each_round_takes_the_longest_step(sparse):
 @either_table
 @either_adjacency
 def test_a_run_makes_the_releases_of_its_plan(fit_intercept, sparse, adjacency):
-    problem = task("squared", 60, 5, sparse, fit_intercept, 1.0, adjacency, n_iter=3)
+    problem = task("squared", 60, 5, sparse, fit_intercept, 1.0, adjacency)
     with transcript() as steps:
-        found = solution(problem, rows("squared", 60, 5, sparse))
+        found = solution(problem, rows("squared", 60, 5, sparse), n_iter=3)
     assert [step.name for step in steps] == ["smoothness", *["selections", "derivatives"] * 3]
     assert [np.size(step.exact) for step in steps[1:3]] == [5 + fit_intercept, 1]
     assert found.weights.shape == found.noise.shape == (1, 6)
@@ -102,21 +107,20 @@ def test_a_run_makes_the_releases_of_its_plan(fit_intercept, sparse, adjacency):
 
 
 def test_weights_that_were_never_drawn_stay_where_they_start():
-    problem = task("squared", 60, 30, n_iter=4, penalties=ALL)
+    problem = task("squared", 60, 30, penalties=ALL)
     for seed in range(5):
         with transcript() as steps:
-            found = weights(problem, rows("squared", 60, 30), seed=seed)
+            found = weights(problem, rows("squared", 60, 30), seed=seed, n_iter=4)
         drawn = {step.released for step in steps if step.is_selection}
         assert set(np.flatnonzero(found[0])) <= drawn
     low = np.full(30, -math.inf)
     low[7] = 0.25
-    assert weights(problem, rows("squared", 60, 30), low=low)[0, 7] >= 0.25
+    assert weights(problem, rows("squared", 60, 30), low=low, n_iter=4)[0, 7] >= 0.25
 
 
 def test_declared_constants_are_not_released():
-    problem = task("squared", 60, 3, smoothness=(1.0, 0.5, 2.0), n_iter=2)
     with transcript() as steps:
-        weights(problem, rows("squared", 60, 3))
+        weights(task("squared", 60, 3), rows("squared", 60, 3), smoothness=(1.0, 0.5, 2.0), n_iter=2)
     assert {step.name for step in steps} == {"selections", "derivatives"}
 
 
@@ -126,7 +130,7 @@ def test_it_finds_a_few_of_many_columns():
     rng = np.random.default_rng(4)
     Z = np.clip(rng.normal(size=(n, d)), -3, 3)
     Z /= Z.std(axis=0)
-    data = Rows(np.asfortranarray(Z), np.clip(Z[:, :2] @ [1.0, -1.0] / 1.5 + 0.2 * rng.normal(size=n), -3, 3))
+    data = bounded(np.asfortranarray(Z), np.clip(Z[:, :2] @ [1.0, -1.0] / 1.5 + 0.2 * rng.normal(size=n), -3, 3))
     found = weights(task("squared", n, d, epsilon=3.0, penalties=ALL), data, l1=0.02)
     assert set(np.argsort(-np.abs(found[0, :d]))[:2]) == {0, 1}
     nothing = objective("squared", data, np.zeros((1, d + 1)))
@@ -148,9 +152,9 @@ def test_the_stated_noise_is_what_is_seen():
     n, d = 2_000, 2
     rng = np.random.default_rng(6)
     Z = rng.choice([-1.0, 1.0], size=(n, d))
-    data = Rows(np.asfortranarray(Z), 0.5 * Z.sum(axis=1) + 0.3 * rng.normal(size=n))
-    problem = task("squared", n, d, fit_intercept=False, epsilon=2.0, n_iter=12)
-    runs = [solution(problem, data, seed=seed) for seed in range(40)]
+    data = bounded(np.asfortranarray(Z), 0.5 * Z.sum(axis=1) + 0.3 * rng.normal(size=n))
+    problem = task("squared", n, d, fit_intercept=False, epsilon=2.0)
+    runs = [solution(problem, data, seed=seed, n_iter=12) for seed in range(40)]
     seen = np.array([run.weights[0, :d] for run in runs]).std(axis=0).mean()
     told = np.mean([run.noise[0, :d] for run in runs])
     assert 1 / 3 < seen / told < 3
@@ -165,8 +169,8 @@ def test_a_seed_repeats_a_run():
 
 def test_a_sparse_table_is_the_dense_one():
     data = rows("squared", 80, 4, sparse=True, seed=7)
-    problem = task("squared", 80, 4, True, n_iter=6, smoothness=(1.0, 0.5, 2.0, 1.0))
-    sparse, dense = (weights(problem, Rows(Z, data.targets)) for Z in (data.Z, table(data)))
+    problem, options = task("squared", 80, 4, True), {"n_iter": 6, "smoothness": (1.0, 0.5, 2.0, 1.0)}
+    sparse, dense = (weights(problem, bounded(Z, data.targets), **options) for Z in (data.Z, table(data)))
     np.testing.assert_allclose(sparse, dense, rtol=1e-9, atol=1e-12)
     assert isinstance(data.Z, csr_array)
 
@@ -175,22 +179,35 @@ def test_a_sparse_table_is_the_dense_one():
 
 
 def test_options_take_the_place_of_rules():
-    problem = task("squared", 1000, 8, n_iter=17, clip=0.3, step=0.7)
-    found = Settings.of(problem)
+    found = Greedy(n_iter=17, clip=0.3, step=0.7).at(task("squared", 1000, 8))
     assert (found.rounds, found.clip, found.step) == (17, 0.3, 0.7)
-    assert {release.count for release in SOLVER.plan(problem, 1.0).releases[1:]} == {17}
+    assert {release.count for release in found.releases(1.0)[1:]} == {17}
 
 
 def test_rounds_and_clip_grow_as_the_noise_vanishes():
-    found = [Settings.of(task("squared", 10_000, 20, epsilon=e)) for e in (0.01, 0.1, 1.0, 10.0, 1e4, 1e7, math.inf)]
+    budgets = (0.01, 0.1, 1.0, 10.0, 1e4, 1e7, math.inf)
+    found = [Greedy().at(task("squared", 10_000, 20, epsilon=epsilon)) for epsilon in budgets]
     for name in ("rounds", "clip"):
-        values = [getattr(settings, name) for settings in found]
+        values = [getattr(algorithm, name) for algorithm in found]
         assert values == sorted(values)
         assert values[0] < values[-1]
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4])
 def test_the_plan_spends_its_share(share):
-    plan = SOLVER.plan(task("squared", 100, 8), share)
-    assert sum(release.share for release in plan.releases) == pytest.approx(share)
-    assert [release.kind for release in plan.releases] == ["gaussian", "exponential", "gaussian"]
+    releases = Greedy().at(task("squared", 100, 8)).releases(share)
+    assert sum(release.share for release in releases) == pytest.approx(share)
+    assert [release.kind for release in releases] == ["gaussian", "exponential", "gaussian"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("n_iter", 0), ("n_iter", 100_001), ("clip", -1.0), ("step", 0.0), ("smoothness", "public")]
+)
+def test_options_out_of_range_are_refused_without_a_task(option, value):
+    with pytest.raises(ValueError, match=f"{option} must"):
+        Greedy(**{option: value}).check()
+
+
+def test_smoothness_has_one_number_for_each_feature():
+    with pytest.raises(ValueError, match="smoothness must hold one number for each of 3 features, got 2"):
+        Greedy(smoothness=[1.0, 2.0]).at(task("squared", 50, 3))

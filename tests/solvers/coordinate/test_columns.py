@@ -13,10 +13,8 @@ from tacit.kernels import coordinate as kernels
 from tacit.kernels.gradient import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.problems import Penalty
-from tacit.solvers import Rows
 from tacit.solvers.coordinate.columns import Columns, Walk
-
-from .support import either_intercept, either_table, rows, table, task
+from tests.solvers.support import bounded, either_intercept, either_table, rows, table, task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 wild = st.one_of(
@@ -29,7 +27,7 @@ def columns(Z, sparse=False, fit_intercept=True, loss="squared", targets=None):
     Z = np.atleast_2d(Z)
     n, d = Z.shape
     targets = np.zeros(n) if targets is None else targets
-    return Columns(task(loss, n, d, sparse, fit_intercept), Rows(csr_array(Z) if sparse else Z, targets))
+    return Columns(task(loss, n, d, sparse, fit_intercept), bounded(csr_array(Z) if sparse else Z, targets))
 
 
 def exact(values):
@@ -194,7 +192,7 @@ def test_columns_in_order_are_not_copied_and_rows_in_order_once(kind):
 
 def test_a_table_of_compressed_columns_keeps_its_numbers_where_they_are():
     Z = csc_array(np.eye(5))
-    one = Columns(task("squared", 5, 5, True), Rows(Z, np.zeros(5)))
+    one = Columns(task("squared", 5, 5, True), bounded(Z, np.zeros(5)))
     assert np.shares_memory(one._parts[0], Z.data)
 
 
@@ -204,7 +202,7 @@ def test_rows_are_never_written_to(store):
     Z, targets = store(np.round(rng.normal(size=(20, 4)), 2)), rng.normal(size=20)
     held = [targets, Z] if isinstance(Z, np.ndarray) else [targets, Z.data, Z.indices, Z.indptr]
     before = [array.copy() for array in held]
-    one = Columns(task("squared", 20, 4, not isinstance(Z, np.ndarray)), Rows(Z, targets))
+    one = Columns(task("squared", 20, 4, not isinstance(Z, np.ndarray)), bounded(Z, targets))
     w, metric = np.zeros(5), np.ones(5)
     limits = one.limits(1.0, metric, 1.0)
     one.squares(9.0, 9.0)

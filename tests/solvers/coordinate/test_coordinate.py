@@ -9,24 +9,32 @@ from sklearn.linear_model import ElasticNet, Lasso
 
 from tacit.privacy import Gate, NoiseSource, Plan
 from tacit.problems import SQUARED_HINGE, Penalty
-from tacit.solvers import CoordinateSolver, Options, Rows, smoothness
-from tacit.solvers.coordinate.columns import Columns
-from tacit.solvers.coordinate import Settings
+from tacit.solvers import Coordinate
+from tacit.solvers.coordinate.columns import Columns, Smoothness
 from tests.guarantees.recorder import transcript
+from tests.solvers.support import (
+    bounded,
+    either_adjacency,
+    either_intercept,
+    either_table,
+    objective,
+    rows,
+    scikit_learn,
+    solved,
+    table,
+    task,
+)
 from tests.units import ROWS
 
-from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, table, task
-
-SOLVER = CoordinateSolver()
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in CoordinateSolver.losses])
+LOSSES = [loss.name for loss in Coordinate.serves.losses]
+every_loss = pytest.mark.parametrize("loss", LOSSES)
 DEVIATION = 3.0  # of the stated noise from what is seen
 
 
-def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
-    """Run the solver on the whole budget; the gate checks that the plan was kept."""
+def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
+    """Run the solver with these options on the whole budget; the gate checks that the plan was kept."""
     penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
-    with Gate(SOLVER.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        return SOLVER.run(problem, data, penalty, gate)
+    return solved(Coordinate(**options), problem, replace(data, penalty=penalty), seed)
 
 
 def weights(*args, **kwargs):
@@ -34,7 +42,7 @@ def weights(*args, **kwargs):
 
 
 def stored(data, store):
-    return Rows(store(table(data)), data.targets)
+    return bounded(store(table(data)), data.targets)
 
 
 # --- without noise it is an ordinary solver ---------------------------------------------------------------------------
@@ -49,9 +57,9 @@ STORES = {
 every_store = pytest.mark.parametrize("store", STORES.values(), ids=STORES)
 
 
-def quiet_task(loss, n, d, store=np.asfortranarray, fit_intercept=True, **options):
+def quiet_task(loss, n, d, store=np.asfortranarray, fit_intercept=True):
     sparse = store in (csr_array, csc_array)
-    return task(loss, n, d, sparse, fit_intercept, math.inf, penalties=("l2", "l1", "bounds"), **options)
+    return task(loss, n, d, sparse, fit_intercept, math.inf, penalties=("l2", "l1", "bounds"))
 
 
 @every_store
@@ -75,7 +83,7 @@ def test_without_noise_an_l1_penalty_agrees_with_scikit_learn(store, l1_ratio):
     model = Lasso(alpha) if l1_ratio == 1.0 else ElasticNet(alpha=alpha, l1_ratio=l1_ratio)
     model.set_params(tol=1e-10, max_iter=100_000).fit(table(data), data.targets)
     l1, l2 = alpha * l1_ratio, alpha * (1 - l1_ratio)
-    found = weights(quiet_task("squared", n, d, store, averaging="last"), stored(data, store), l2, l1)
+    found = weights(quiet_task("squared", n, d, store), stored(data, store), l2, l1, averaging="last")
     expected = np.append(model.coef_, model.intercept_)[None, :]
     best = objective("squared", data, expected, l2, l1)
     assert best * (1 - 1e-9) <= objective("squared", data, found, l2, l1) <= best * (1 + 1e-5)
@@ -117,18 +125,16 @@ def test_every_order_and_average_leads_there(order, averaging):
     n, d = 300, 4
     data = rows("squared", n, d, seed=5)
     clipping = "coordinate" if order == "random" else "row"
-    problem = quiet_task(
-        "squared", n, d, order=order, averaging=averaging, clipping=clipping, n_passes=400, clip=1e6, step=1.0
-    )
+    options = {"order": order, "averaging": averaging, "clipping": clipping, "n_passes": 400, "clip": 1e6, "step": 1.0}
     best = objective("squared", data, scikit_learn("squared", data, 0.0, True))
-    assert objective("squared", data, weights(problem, data)) <= best * (1 + 1e-2)
+    assert objective("squared", data, weights(quiet_task("squared", n, d), data, **options)) <= best * (1 + 1e-2)
 
 
 def test_a_constant_column_does_not_raise():
     data = rows("squared", 100, 3, seed=6)
     Z = table(data).copy()
     Z[:, 1] = 0.0
-    assert np.all(np.isfinite(weights(quiet_task("squared", 100, 3), Rows(Z, data.targets))))
+    assert np.all(np.isfinite(weights(quiet_task("squared", 100, 3), bounded(Z, data.targets))))
 
 
 # --- with noise -------------------------------------------------------------------------------------------------------
@@ -155,9 +161,9 @@ def test_the_stated_noise_is_what_is_seen_on_uncorrelated_columns(loss, averagin
     rng = np.random.default_rng(8)
     Z = rng.choice([-1.0, 1.0], size=(n, d))
     margins = 0.3 * Z.sum(axis=1) / math.sqrt(d) + rng.normal(size=n)
-    data = Rows(np.asfortranarray(Z), margins / 1.1 if loss == "squared" else np.where(margins > 0, 1.0, -1.0))
-    problem = task(loss, n, d, averaging=averaging, step=step, n_passes=12)
-    runs = [solution(problem, data, seed=seed) for seed in range(25)]
+    data = bounded(np.asfortranarray(Z), margins / 1.1 if loss == "squared" else np.where(margins > 0, 1.0, -1.0))
+    options = {"averaging": averaging, "step": step, "n_passes": 12}
+    runs = [solution(task(loss, n, d), data, seed=seed, **options) for seed in range(25)]
     seen = np.array([run.weights for run in runs]).std(axis=0).mean()
     told = np.mean([run.noise for run in runs])
     assert 1 / DEVIATION < seen / told < DEVIATION
@@ -168,9 +174,9 @@ def test_the_stated_noise_is_what_is_seen_on_uncorrelated_columns(loss, averagin
 @either_table
 @either_adjacency
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, adjacency):
-    problem = task(loss, 60, 5, sparse, fit_intercept, 1.0, adjacency, n_passes=3)
+    problem = task(loss, 60, 5, sparse, fit_intercept, 1.0, adjacency)
     with transcript() as steps:
-        found = solution(problem, rows(loss, 60, 5, sparse))
+        found = solution(problem, rows(loss, 60, 5, sparse), n_passes=3)
     assert [step.name for step in steps] == ["smoothness", "passes", "passes", "passes"]
     assert [len(step.exact) for step in steps] == [5, *[5 + fit_intercept] * 3]
     assert found.weights.shape == found.noise.shape == (1, 6)
@@ -183,9 +189,9 @@ def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, adjac
 @pytest.mark.parametrize("bounds", [(0.0, math.inf), (-0.01, 0.02), (0.5, 0.5)])
 @pytest.mark.parametrize("averaging", ["last", "tail", "periodic"])
 def test_noise_does_not_leave_the_bounds(bounds, averaging):
-    problem = task("logistic", 40, 4, epsilon=0.1, penalties=("bounds",), averaging=averaging)
-    found = weights(problem, rows("logistic", 40, 4), low=bounds[0], high=bounds[1])[0, :4]
     low, high = bounds
+    problem = task("logistic", 40, 4, epsilon=0.1, penalties=("bounds",))
+    found = weights(problem, rows("logistic", 40, 4), low=low, high=high, averaging=averaging)[0, :4]
     assert np.all((found >= low - 1e-12) & (found <= high + 1e-12))
 
 
@@ -199,18 +205,16 @@ def test_a_seed_repeats_a_run_and_its_order():
 # --- orders and averages ----------------------------------------------------------------------------------------------
 
 
-def coordinates_of(order, passes=30, **options):
+def coordinates_of(order, passes=30, clipping="row"):
     """Which coordinate each update of a run was in, by its size: column j has entries 2^j, the rest is symmetric."""
     d = 4
     Z = np.diag(2.0 ** np.arange(d))
-    problem = quiet_task(
-        "squared", d, d, fit_intercept=False, order=order, n_passes=passes, averaging="last", **options
-    )
-    problem = replace(problem, options=replace(problem.options, smoothness=(1.0,) * d, step=1e-6, clip=1e6))
+    options = {"order": order, "n_passes": passes, "averaging": "last", "clipping": clipping}
+    options |= {"smoothness": (1.0,) * d, "step": 1e-6, "clip": 1e6}
     with transcript() as steps:
-        weights(problem, Rows(Z, np.ones(d)))
+        weights(quiet_task("squared", d, d, fit_intercept=False), bounded(Z, np.ones(d)), **options)
     # The derivative of column j is -2^j where nothing has moved much.
-    unit = 1.0 if problem.options.clipping == "row" else 1e6 / 2.0
+    unit = 1.0 if clipping == "row" else 1e6 / 2.0
     return [np.rint(np.log2(-step.released * unit)).astype(int).tolist() for step in steps]
 
 
@@ -231,9 +235,13 @@ def test_a_random_order_draws_each_coordinate_alone():
     assert np.abs(counts - 100).max() < 50  # five and a half deviations of a count
 
 
-def cyclic_task(n, d, averaging, passes, declared):
+def cyclic_weights(data, averaging, passes, declared, l2):
+    """The weights of features, and the releases, of passes in the order of the table."""
+    n, d = data.Z.shape
     options = {"order": "cyclic", "averaging": averaging, "n_passes": passes, "smoothness": declared}
-    return task("squared", n, d, fit_intercept=False, **options)
+    with transcript() as steps:
+        found = weights(task("squared", n, d, fit_intercept=False), data, l2=l2, **options)
+    return found[0, :d], steps
 
 
 def iterates(released, orders, steps, units, n, l2, start):
@@ -252,9 +260,7 @@ def test_periodic_averages_are_the_papers(averaging, passes, loops):
     """Algorithm 1, literally: T outer loops of K updates; each starts at the mean of the last loop's iterates."""
     n, d, l2 = 60, 3, 0.1
     data, declared = rows("squared", n, d, seed=9), (1.0, 0.5, 2.0)
-    problem = cyclic_task(n, d, averaging, passes, declared)
-    with transcript() as steps:
-        found = weights(problem, data, l2=l2)[0, :d]
+    found, steps = cyclic_weights(data, averaging, passes, declared, l2)
     smooth = np.array(declared)
     w, order = np.zeros(d), [np.arange(d)]
     ends = [passes * (k + 1) // loops if passes % loops == 0 else -(-passes * (k + 1) // loops) for k in range(loops)]
@@ -273,9 +279,7 @@ def test_periodic_averages_are_the_papers(averaging, passes, loops):
 def test_the_last_passes_are_averaged(averaging, passes, taken):
     n, d, l2 = 60, 3, 0.1
     data, declared = rows("squared", n, d, seed=10), (1.0, 0.5, 2.0)
-    problem = cyclic_task(n, d, averaging, passes, declared)
-    with transcript() as steps:
-        found = weights(problem, data, l2=l2)[0, :d]
+    found, steps = cyclic_weights(data, averaging, passes, declared, l2)
     smooth, order = np.array(declared), [np.arange(d)] * passes
     path = iterates([s.released for s in steps], order, 1 / smooth, np.sqrt(smooth), n, l2, np.zeros(d))
     np.testing.assert_allclose(found, path[d - 1 :: d][-taken:].mean(axis=0), rtol=1e-9, atol=1e-12)
@@ -285,19 +289,21 @@ def test_the_last_passes_are_averaged(averaging, passes, taken):
 
 
 def test_declared_constants_are_not_released():
-    problem = task("squared", 60, 3, smoothness=(1.0, 0.5, 2.0), n_passes=2)
+    problem, options = task("squared", 60, 3), {"smoothness": (1.0, 0.5, 2.0), "n_passes": 2}
     with transcript() as steps:
-        weights(problem, rows("squared", 60, 3))
+        weights(problem, rows("squared", 60, 3), **options)
     assert {step.name for step in steps} == {"passes"}
-    assert [r.name for r in SOLVER.plan(problem, 0.7).releases] == ["passes"]
-    assert SOLVER.plan(problem, 0.7).releases[0].share == 0.7
+    releases = Coordinate(**options).at(problem).releases(0.7)
+    assert [r.name for r in releases] == ["passes"]
+    assert releases[0].share == 0.7
 
 
 def released_constants(problem, data, seed=0):
     """The constants, and the deviation of the noise they were released with."""
-    first, _ = smoothness.releases(problem, 1.0)
+    smoothness = Smoothness.of(problem, "private")
+    first, _ = smoothness.releases(1.0)
     with Gate(Plan(*first).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        found = smoothness.constants(problem, Columns(problem, data), gate)
+        found = smoothness.constants(Columns(problem, data), gate)
         size = math.sqrt(9.0 * max(problem.d, 9.0)) * (
             1.0 if problem.budget.adjacency == "add-remove" else math.sqrt(2)
         )
@@ -307,7 +313,7 @@ def released_constants(problem, data, seed=0):
 def test_without_noise_constants_are_mean_squares():
     data = rows("squared", 200, 5, seed=11)
     Z = table(data) / 2.0  # inside the bound on a row's squares
-    found, _ = released_constants(task("squared", 200, 5, epsilon=math.inf), Rows(Z, data.targets))
+    found, _ = released_constants(task("squared", 200, 5, epsilon=math.inf), bounded(Z, data.targets))
     np.testing.assert_allclose(found, [*(Z**2).mean(axis=0), 1.0], rtol=1e-8)
 
 
@@ -319,7 +325,7 @@ def test_constants_are_floored_at_the_noise(epsilon, adjacency):
     Z[:, 0] = 0.0
     for seed in range(5):
         problem = task("squared", 50, 6, epsilon=epsilon, adjacency=adjacency)
-        found, error = released_constants(problem, Rows(Z, data.targets), seed)
+        found, error = released_constants(problem, bounded(Z, data.targets), seed)
         assert found[-1] == 1.0
         assert np.all(found[:-1] >= error * (1 - 1e-6))
         assert np.all(np.isfinite(found))
@@ -330,10 +336,10 @@ def test_noisy_constants_are_drawn_towards_their_mean():
     n, d = 4_000, 30
     rng = np.random.default_rng(13)
     Z = np.clip(rng.normal(size=(n, d)), -3, 3)
-    alike, _ = released_constants(task("squared", n, d, epsilon=0.5), Rows(Z, np.zeros(n)))
+    alike, _ = released_constants(task("squared", n, d, epsilon=0.5), bounded(Z, np.zeros(n)))
     noisy = np.std(alike[:-1])
     scales = np.geomspace(0.05, 1.0, d)
-    told, error = released_constants(task("squared", n, d, epsilon=0.5), Rows(Z * scales, np.zeros(n)))
+    told, error = released_constants(task("squared", n, d, epsilon=0.5), bounded(Z * scales, np.zeros(n)))
     assert noisy < 0.5 * error
     assert np.corrcoef(told[:-1], scales**2)[0, 1] > 0.9
 
@@ -348,18 +354,19 @@ def test_a_single_column_does_not_raise():
 
 
 def test_options_take_the_place_of_rules():
-    problem = task("logistic", 1000, 8, n_passes=17, clip=0.3, step=0.7, averaging=4)
-    found = Settings.of(problem)
+    problem = task("logistic", 1000, 8)
+    found = Coordinate(n_passes=17, clip=0.3, step=0.7, averaging=4).at(problem)
     assert (found.passes, found.clip, found.step, found.loops) == (17, 0.3, 0.7, 4)
-    assert SOLVER.plan(problem, 1.0).releases[-1].count == 17
-    assert Settings.of(task("logistic", 1000, 8, n_passes=0.2)).passes == 1
-    assert Settings.of(task("logistic", 1000, 8, averaging="last")).tail == 1
+    assert found.releases(1.0)[-1].count == 17
+    assert Coordinate(n_passes=0.2).at(problem).passes == 1
+    assert Coordinate(averaging="last").at(problem).tail == 1
 
 
 def test_passes_and_clip_grow_as_the_noise_vanishes():
-    found = [Settings.of(task("logistic", 10_000, 20, epsilon=e)) for e in (0.01, 0.1, 1.0, 10.0, 1e4, 1e7, math.inf)]
+    budgets = (0.01, 0.1, 1.0, 10.0, 1e4, 1e7, math.inf)
+    found = [Coordinate().at(task("logistic", 10_000, 20, epsilon=epsilon)) for epsilon in budgets]
     for name in ("passes", "clip"):
-        values = [getattr(settings, name) for settings in found]
+        values = [getattr(algorithm, name) for algorithm in found]
         assert values == sorted(values)
         assert values[0] < values[-1]
 
@@ -367,28 +374,56 @@ def test_passes_and_clip_grow_as_the_noise_vanishes():
 def test_rules_do_not_depend_on_the_loss_or_the_data():
     """What a plan fixes is a function of n, d, the budget and what the user set."""
     counts = {
-        SOLVER.plan(task(loss, 500, 7, sparse), 1.0).releases[-1].count
-        for loss in (loss.name for loss in CoordinateSolver.losses)
+        Coordinate().at(task(loss, 500, 7, sparse)).releases(1.0)[-1].count
+        for loss in LOSSES
         for sparse in (False, True)
     }
     assert len(counts) == 1
 
 
 def test_random_order_with_clipped_rows_is_refused():
-    problem = task("squared", 50, 3, order="random")
-    with pytest.raises(ValueError, match="order='random'"):
-        SOLVER.plan(problem, 1.0)
-    assert problem.options == Options(order="random")
+    solver = Coordinate(order="random")
+    for refuse in (solver.check, lambda: solver.at(task("squared", 50, 3))):
+        with pytest.raises(ValueError, match="order='random' needs clipping='coordinate'"):
+            refuse()
+    assert solver.get_params() == Coordinate(order="random").get_params()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("n_passes", 0),
+        ("n_passes", 100_001),
+        ("order", "Cyclic"),
+        ("clipping", "column"),
+        ("clip", 0.0),
+        ("step", math.inf),
+        ("averaging", "mean"),
+        ("averaging", 0),
+        ("smoothness", "public"),
+        ("smoothness", [1.0, 0.0]),
+    ],
+)
+def test_options_out_of_range_are_refused_without_a_task(option, value):
+    with pytest.raises(ValueError, match=f"{option} must"):
+        Coordinate(**{option: value}).check()
+
+
+def test_smoothness_has_one_number_for_each_feature():
+    Coordinate(smoothness=[1.0, 2.0]).check()
+    with pytest.raises(ValueError, match="smoothness must hold one number for each of 3 features, got 2"):
+        Coordinate(smoothness=[1.0, 2.0]).at(task("squared", 50, 3))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8), (0.5, 0.1)])
 def test_the_papers_noise_is_more_than_is_needed(epsilon, delta):
     """Theorem 3.1 for K updates against the exact calibration of as many Gaussian releases of replaced rows."""
     n, passes, width = 1_000, 10, 5
-    problem = task("squared", n, width, fit_intercept=False, n_passes=passes)
+    problem = task("squared", n, width, fit_intercept=False)
     budget = replace(problem.budget, epsilon=epsilon, delta=delta, adjacency="replace-one")
     constants = np.array([0.5, 1.0, 2.0, 0.1, 3.0])
     paper = constants * math.sqrt(12 * passes * width * math.log(1 / delta)) / (n * epsilon)
-    multiplier = SOLVER.plan(problem, 1.0).calibrate(budget, ROWS, "test").multiplier("passes")
+    releases = Coordinate(n_passes=passes).at(problem).releases(1.0)
+    multiplier = Plan(*releases).calibrate(budget, ROWS, "test").multiplier("passes")
     ours = multiplier * 2.0 * math.sqrt(width) * constants / n
     assert np.all(paper > ours)
