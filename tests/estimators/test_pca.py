@@ -352,6 +352,18 @@ def test_rows_of_zeros_are_rows_like_others(solver, epsilon):
         tacit.PCA(2, epsilon, solver=solver, random_state=0).fit(np.zeros((50, 4)))
 
 
+@pytest.mark.parametrize("method", ["fit", "fit_blocks"])
+def test_warnings_point_to_whoever_fits(method, monkeypatch):
+    for name in ("FULL_MATRIX", "LAST_RESORT", "_RESIDUAL", "_NOISY_RESIDUAL"):  # no search can converge
+        monkeypatch.setattr(f"tacit.solvers.pca.spectrum.{name}", 0)
+    X = np.zeros((50, 20))
+    with pytest.warns() as told:
+        getattr(tacit.PCA(2, delta=0.5, random_state=0), method)(X if method == "fit" else [X])
+    words = ("is not below 1/n", "random_state is set", "did not converge", "find the scale")
+    assert [next(w for w in words if w in str(warning.message)) for warning in told] == list(words)
+    assert {warning.filename for warning in told} == {__file__}
+
+
 def test_auto_is_a_rule_in_public_numbers():
     def chosen(d, sparse=False, streamed=False, adjacency="add-remove", limit=2e9):
         task = task_of(1000, d, 2, adjacency=adjacency, sparse=sparse, streamed=streamed)

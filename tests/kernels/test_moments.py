@@ -59,8 +59,8 @@ def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
 def test_strips_give_the_whole_matrix(monkeypatch):
     X = table(d=11)
     expected = centred(X, np.zeros(11), 1.0).packed_moments()
-    monkeypatch.setattr("tacit.blocks.rows._WHOLE", 3)
-    monkeypatch.setattr("tacit.blocks.rows._STRIP", 4)
+    monkeypatch.setattr("tacit.blocks.centred._WHOLE", 3)
+    monkeypatch.setattr("tacit.blocks.centred._STRIP", 4)
     np.testing.assert_allclose(centred(X, np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
 
 
