@@ -41,6 +41,7 @@ class LinearModel:
     coef: Floats
     intercept: Floats
     coef_noise: Floats
+    y_bounds: tuple[float, float] | None  # what the target of a regression was clipped to
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Units:
         """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
         coef, intercept = self._of(found.weights)
         coef_noise, _ = self._of(found.noise)
-        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise)
+        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise, self.y_bounds)
 
     def _of(self, weights: Floats) -> tuple[Floats, Floats]:
         """Weights on (x - centre) / scale, turned into weights on x; on y where the target was scaled."""
@@ -164,10 +165,13 @@ class LinearBounding:
         return Bounded(Z, targets, penalty, scaling.limit, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
-        if isinstance(self.features, NormScale) and self.layout != "entries":
+        if self.layout == "entries":
+            scaling = _entry_scaling(self.features, gate, X)
+        elif isinstance(self.features, NormScale):
             Z, scaling = _bounded_sparse(self.features, gate, X)
             return scaling, csc_array(Z) if self.layout == "columns" else Z
-        scaling = _entry_scaling(self.features, gate, X) if self.layout == "entries" else self.features.run(gate, X)
+        else:
+            scaling = self.features.run(gate, X)
         if not self.task.fit_intercept:
             scaling = _uncentred(scaling)
         return scaling, X if self.task.sparse else scaling.transform(X, self.layout)

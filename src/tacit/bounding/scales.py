@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
-from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
+from tacit.blocks import Scaling, clip_rows
 from tacit.bounding import magnitudes
+from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
 from tacit.privacy import Budget, Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
-from tacit.blocks import Scaling, clip_rows
 
 _BLOCK = 1 << 14
 _LEAST_SHARE = 0.15

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats, Integers
-from tacit.problems.declared import LARGEST, SMALLEST
+from tacit.problems.penalty import LARGEST, SMALLEST
 from tacit.privacy import checks
 
 _SUM_TOLERANCE = 1e-3

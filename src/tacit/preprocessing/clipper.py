@@ -5,9 +5,9 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.blocks.clip import clip_rows
 from tacit.blocks.validate import validated
 from tacit.problems.declared import declared_size
-from tacit.blocks.clip import clip_rows
 
 
 class RowClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

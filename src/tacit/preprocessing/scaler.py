@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.blocks.validate import validated
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.scales import MagnitudeScale, MomentScale, Scaling
-from tacit.blocks.validate import validated
-from tacit.problems.declared import declared_size
 from tacit.privacy import Budget, Gate, Plan, Unit
+from tacit.problems.declared import declared_size
 
 
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

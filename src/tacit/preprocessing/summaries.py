@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.blocks.clip import clip_rows
 from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, Unit, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
-from tacit.blocks.clip import clip_rows
 
 
 class Mean(NamedTuple):
