@@ -27,7 +27,8 @@ from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, PlanViolationError, Release, audit
-from tests.guarantees.recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from tests.guarantees.recorder import transcript
+from tests.guarantees.worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
 from tests.units import ROWS
 
 ADJACENCIES = ("add-remove", "replace-one")

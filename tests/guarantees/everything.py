@@ -36,7 +36,8 @@ from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
 from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, sample
-from .recorder import LeakError, Missing, Step, transcript
+from .recorder import transcript
+from .steps import LeakError, Missing, Step
 
 ADJACENCIES = ("add-remove", "replace-one")
 FIRST = 4  # of the hostile rows: others take the place of these
@@ -444,7 +445,7 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        calibrated = plan.calibrate(study.budget, study.unit, "test")
+        calibrated = study.promise(plan)
         gates = {n: Gate(calibrated.part(f"{n}/"), NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()

@@ -42,7 +42,8 @@ from .cases import (
     timed,
     told,
 )
-from .recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from .recorder import transcript
+from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet

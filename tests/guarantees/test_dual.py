@@ -29,8 +29,9 @@ from tacit.privacy import Gate, NoiseSource
 from tacit.solvers import Options, Rows, Strengths, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
-from .recorder import log_likelihood, mu_between, transcript, two_worlds
+from .recorder import transcript
 from .test_audits import Alone, worst_rows
+from .worlds import log_likelihood, mu_between, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")

@@ -25,7 +25,8 @@ from tacit.solvers.ball import Scoring
 from tacit.solvers.ball_sparse import LazyGradient
 
 from .cases import ROUNDING, Budget, claimed_mu, recomputed
-from .recorder import half_the_noise, whole_scores
+from .recorder import whole_scores
+from .worlds import half_the_noise
 
 SOLVER = SOLVERS["frank-wolfe"]
 NATS = math.log(2.0) / 2.0**32  # of a unit

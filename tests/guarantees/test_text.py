@@ -22,7 +22,8 @@ from tacit.privacy.mechanisms import Threshold
 from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
-from .recorder import transcript, two_worlds
+from .recorder import transcript
+from .worlds import two_worlds
 
 pytestmark = quiet
 

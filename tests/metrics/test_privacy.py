@@ -22,7 +22,7 @@ from tacit.metrics.ranking import RocAuc
 from tacit.metrics.regression import SquaredErrors
 from tacit.privacy import Budget, Gate, audit, compose, epsilon_of
 from tacit.privacy.mechanisms import Sensitivity
-from tests.guarantees.recorder import half_the_noise
+from tests.guarantees.worlds import half_the_noise
 
 from .support import ADJACENCIES, CASES, LAW_NORM, LAWS, Case, every_adjacency, every_case, every_law, noisy_sums
 
@@ -149,10 +149,13 @@ def test_auto_takes_the_smaller_noise():
 
 def test_what_runs_is_what_is_planned(monkeypatch):
     granted = []
-    grant = Gate.grant
-    monkeypatch.setattr(
-        Gate, "grant", lambda self, name, kind: (granted.append((name, kind)), grant(self, name, kind))[1]
-    )
+    release = Gate.release
+
+    def noted(gate, name, mechanism, *values):
+        granted.append((name, mechanism.kind))
+        return release(gate, name, mechanism, *values)
+
+    monkeypatch.setattr(Gate, "release", noted)
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     scores = evaluate(model, X, X[:, 0] > 0, epsilon=1.0, mechanism="laplace")

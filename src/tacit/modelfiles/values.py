@@ -9,6 +9,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.sparse import csr_array, issparse
 
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
-from tacit.privacy import Budget, Plan, Promise, Release, Unit, checks
+from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
 
 Json = Any
 
@@ -208,15 +209,26 @@ def _written_plan(plan: Promise) -> Json:
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
-        "n_units": plan.unit.n,
-        "solver": plan.solver,
         "releases": [{name: getattr(release, name) for name in names} for release in plan.plan.releases],
         "multipliers": [float(multiplier) for multiplier in plan.multipliers],
     }
 
 
-def _read_plan(content: Json, where: str) -> Promise:
-    told = fields(content, {"epsilon", "delta", "adjacency", "n_units", "solver", "releases", "multipliers"}, where)
+@dataclass(frozen=True)
+class ReadPlan:
+    """A plan as a file has it: without the unit and the solver, which its model's guarantee names."""
+
+    plan: Plan
+    budget: Budget
+    multipliers: tuple[float, ...]
+
+    def promise(self, guarantee: Guarantee) -> Promise:
+        """The plan that the guarantee is about."""
+        return Promise(self.plan, self.budget, Unit("row", guarantee.n_units), guarantee.solver, self.multipliers)
+
+
+def _read_plan(content: Json, where: str) -> ReadPlan:
+    told = fields(content, {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -229,8 +241,7 @@ def _read_plan(content: Json, where: str) -> Promise:
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
-    solver = checks.printable("solver", told["solver"])
-    return Promise(plan, budget, Unit("row", told["n_units"]), solver, tuple(float(z) for z in multipliers))
+    return ReadPlan(plan, budget, tuple(float(z) for z in multipliers))
 
 
 def _read_column(content: Json, where: str) -> Column:
