@@ -10,7 +10,6 @@ from tacit.privacy.noise.tables import strips
 from . import reference
 from .support import ScriptedSource, draw_until_the_end, random_words
 
-
 # Few draws every day, many in the long run: what they compare is the same.
 sizes = pytest.mark.parametrize("part", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "many"])
 
