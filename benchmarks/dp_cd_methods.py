@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 import dp_sgd
 from dp_cd_problems import Problem
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Budget, CalibratedPlan, NoiseSource, Plan, Release
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Release
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class Coordinate:
 
     def serves(self, problem: Problem) -> bool:
         """Whether the solver has the loss; private mean squares need public bounds besides."""
-        return problem.loss in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
+        return LOSSES[problem.loss] in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
 
     def points(self) -> list[list[Point]]:
         """Ten steps by a hundred clips."""
@@ -96,21 +97,21 @@ class Coordinate:
         budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
         penalty = "l1" if problem.l1 > 0.0 else "l2"
         n, p = problem.shape
-        return Task(n, p, problem.loss, 1, False, False, budget, (penalty,), Options(**chosen))
+        return Task(n, p, LOSSES[problem.loss], 1, False, False, budget, (penalty,), Options(**chosen))
 
-    def calibrated(self, problem: Problem, passes: int | None) -> CalibratedPlan:
+    def calibrated(self, problem: Problem, passes: int | None) -> Promise:
         """The releases of that many passes, with their noise."""
         return _calibrated(self, problem, passes)
 
-    def fit(self, problem: Problem, task: Task, calibrated: CalibratedPlan, seed: int) -> tuple[Floats, float]:
+    def fit(self, problem: Problem, task: Task, calibrated: Promise, seed: int) -> tuple[Floats, float]:
         """The weights in the problem's units, and the seconds that the solver took."""
         Z, scales = _columns(problem, self.private)
         label = problem.label_bound / LIMIT if self.scaled and problem.loss == "squared" else 1.0
-        strengths = Strengths(problem.l2 * scales**2, problem.l1 * scales / label)
+        penalty = Penalty(l2=problem.l2 * scales**2, l1=problem.l1 * scales / label)
         rows = Rows(Z, problem.y / label)
         start = time.perf_counter()
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            weights = SOLVERS[self.solver].run(task, rows, strengths, meter).weights
+        with Gate(calibrated, NoiseSource(seed)) as gate:
+            weights = SOLVERS[self.solver].run(task, rows, penalty, gate).weights
         return weights[0, :-1] * scales * label, time.perf_counter() - start
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
@@ -132,21 +133,23 @@ class Coordinate:
                 replace(r, share=None, multiplier=whole.multiplier(r.name), count=counts[r.name])
                 for r in whole.plan.releases
             )
-            weights, took = self.fit(problem, task, Plan(*parts).calibrate(whole.budget), seed)
+            weights, took = self.fit(
+                problem, task, Plan(*parts).calibrate(whole.budget, whole.unit, whole.solver), seed
+            )
             errors.append(float(problem.relative_error(weights)[0]))
             seconds.append(took)
         return errors, seconds
 
 
 @cache
-def _calibrated(method: Coordinate, problem: Problem, passes: int | None) -> CalibratedPlan:
+def _calibrated(method: Coordinate, problem: Problem, passes: int | None) -> Promise:
     task = method.task(problem, passes)
     plan = SOLVERS[method.solver].plan(task, 1.0)
     if method.paper and passes is not None:
         multiplier = paper_multiplier(problem.epsilon, problem.delta, passes)
         (release,) = plan.releases
         plan = Plan(Release(release.name, release.kind, count=release.count, multiplier=multiplier))
-    return plan.calibrate(task.budget)
+    return plan.calibrate(task.budget, task.unit, method.solver)
 
 
 @cache

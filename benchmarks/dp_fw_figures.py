@@ -17,8 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dp_fw_methods import METHODS, FrankWolfe, gap
+from paper_only import RecomputedGradient
 from tacit.privacy import Budget
-from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
+from tacit.solvers.ball_sparse import SparseGradient
 
 if TYPE_CHECKING:
     from dp_fw_problems import Split
@@ -42,10 +43,10 @@ def trace(split: Split, form: str, count: int) -> dict[str, list[float]]:
     """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one."""
     method = FrankWolfe(count, bound=_BOUND)
     n, d, stored = split.size
-    task, meter = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
+    task, gate = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
     kind = RecomputedGradient if form == "algorithm 1" else SparseGradient
     tolerance = math.inf if form == "printed" else None
-    gradient, path, scoring = method.gradient(kind, task, split.X, split.y, meter, tolerance)
+    gradient, path, scoring = method.gradient(kind, task, split.X, split.y, gate, tolerance)
     lengths, w = np.diff(split.X.indptr), np.zeros(d)
     found: dict[str, list[float]] = {"iterations": [], "operations": [], "tracked": [], "gap": []}
     operations, wanted = 4.0 * stored, set(marks(count))

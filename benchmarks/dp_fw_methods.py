@@ -22,14 +22,13 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from dp_fw_problems import Split
-from tacit.kernels import gradient as codes
-from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, text
+from paper_only import RecomputedGradient
+from tacit.privacy import Budget, Gate, NoiseSource, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
+from tacit.problems import LOGISTIC, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, text
 from tacit.solvers.ball import Gradient, Path, Scoring
-from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
-from tacit.solvers.passes import CURVATURE
 
 Floats = NDArray[np.float64]
 
@@ -57,35 +56,36 @@ class FrankWolfe:
     def task(self, X: Any, budget: Budget) -> Task:
         """What the solver may know."""
         options = Options(n_iter=self.count, l1_radius=self.radius, entry_bound=self.bound, sampler=self.sampler)
-        return Task(*X.shape, "logistic", 1, issparse(X), False, budget, ("l2",), options)
+        return Task(*X.shape, LOGISTIC, 1, issparse(X), False, budget, ("l2",), options)
 
     def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
         """The weights, and the processor's seconds for calibration and for the run."""
         solver, task = SOLVERS["frank-wolfe"], self.task(X, budget)
         start = time.process_time()
-        calibrated = solver.plan(task, 1.0).calibrate(budget)
+        calibrated = solver.plan(task, 1.0).calibrate(budget, task.unit, "frank-wolfe")
         ready = time.process_time()
-        with calibrated.meter(NoiseSource(seed)) as meter:
+        with Gate(calibrated, NoiseSource(seed)) as gate:
             zeros = np.zeros(task.d)
-            weights = solver.run(task, Rows(X, y, self.bound), Strengths(zeros, zeros), meter).weights
+            weights = solver.run(task, Rows(X, y, self.bound), Penalty(l2=zeros, l1=zeros), gate).weights
         return weights[0, :-1], ready - start, time.process_time() - ready
 
-    def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Meter]:
-        """The task, and a meter on its plan."""
+    def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Gate]:
+        """The task, and a gate on its plan."""
         task = self.task(X, budget)
-        return task, Meter(SOLVERS["frank-wolfe"].plan(task, 1.0).calibrate(budget), NoiseSource(seed))
+        return task, Gate(
+            SOLVERS["frank-wolfe"].plan(task, 1.0).calibrate(budget, task.unit, "frank-wolfe"), NoiseSource(seed)
+        )
 
     def gradient(
-        self, kind: type[Gradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
+        self, kind: type[Gradient], task: Task, X: Any, y: Floats, gate: Gate, tolerance: float | None = None
     ) -> tuple[Gradient, Path, Scoring]:
         """The gradient in one of the paper's forms; by default with the solver's tolerance. No noise: with a queue."""
         settings = Settings.of(task)
         path, limit = Path(self.count, self.radius), slope_limit(task, self.radius * self.bound, 0.0)
         if tolerance is None:
             tolerance = settings.tolerance * limit
-        loss = "logistic"
-        scoring = Scoring(codes.LOGISTIC, self.bound, limit, CURVATURE[loss], _units(task, meter), 0.0, tolerance)
-        sampler = self.sampler if meter.multiplier("vertices") > 0.0 else None
+        scoring = Scoring(LOGISTIC.code, self.bound, limit, LOGISTIC.curvature, _units(task, gate), 0.0, tolerance)
+        sampler = self.sampler if gate.multiplier("vertices") > 0.0 else None
         return kind(X, y, scoring, path, sampler), path, scoring
 
 
@@ -96,19 +96,19 @@ def partial_seconds(
 
     All of them where draws and steps are one compiled loop; otherwise some, after one to warm up.
     """
-    task, meter = method.opened(split.X, budget, 0)
+    task, gate = method.opened(split.X, budget, 0)
     start = time.process_time()
-    gradient, _, scoring = method.gradient(kind, task, split.X, split.y, meter)
+    gradient, _, scoring = method.gradient(kind, task, split.X, split.y, gate)
     begun = time.process_time() - start
     draw = Vertices(gradient.sampler, scoring.units)  # type: ignore[arg-type]
     if gradient.rounds is not None:
         start = time.process_time()
-        draw.release_walk(meter, "vertices", method.count, gradient.step, gradient.rounds)
+        gate.release("vertices", VertexWalk(draw), method.count, gradient.step, gradient.rounds)
         return begun, (time.process_time() - start) / method.count, method.count
-    gradient.step(1, *draw.release(meter, "vertices"))
+    gradient.step(1, *gate.release("vertices", draw))
     start, made = time.process_time(), 0
     while made < method.count - 1 and (made < fewest or time.process_time() - start < at_least):
-        gradient.step(made + 2, *draw.release(meter, "vertices"))
+        gradient.step(made + 2, *gate.release("vertices", draw))
         made += 1
     return begun, (time.process_time() - start) / made, made
 
@@ -168,29 +168,29 @@ class Baseline:
 
     label: str
     releases: tuple[Release, ...]
-    weigh: Callable[[Task, text.UnitRows, text.ClassShare, Meter], Floats]
+    weigh: Callable[[Task, text.UnitRows, text.ClassShare, Gate], Floats]
 
     def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
         """One fit."""
         assert row_norm is not None
         start = time.perf_counter()
         n, d = split.X.shape
-        task = Task(n, d, "logistic", 1, issparse(split.X), True, budget)
+        task = Task(n, d, LOGISTIC, 1, issparse(split.X), True, budget)
         unit = text.UnitRows(task, Rows(split.X.astype(np.float64) * (math.sqrt(d) / row_norm), split.y))
-        calibrated = text.planned(task, 1.0, *self.releases).calibrate(budget)
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            weights = self.weigh(task, unit, unit.class_share(meter), meter) / math.sqrt(d)
-            threshold = unit.threshold(meter, weights)
+        calibrated = text.planned(task, 1.0, *self.releases).calibrate(budget, task.unit, "frank-wolfe")
+        with Gate(calibrated, NoiseSource(seed)) as gate:
+            weights = self.weigh(task, unit, unit.class_share(gate), gate) / math.sqrt(d)
+            threshold = unit.threshold(gate, weights)
         took = time.perf_counter() - start
         margins = np.asarray(split.X_test @ (weights * (math.sqrt(d) / row_norm)), dtype=np.float64) - threshold
         return scores_of(margins, split.y_test, weights), took, ""
 
 
-def _difference(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+def _difference(task: Task, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
     """The sum of (class - p) x, with noise."""
     slack = float_sum_slack(task.n, share.clip, task.n)
     mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
-    return mechanism.release(meter, "sums", unit.sums(share.p, 0.0)[0])
+    return gate.release("sums", mechanism, unit.sums(share.p, 0.0)[0])
 
 
 STEPS, MOMENTUM = 100, 0.5
@@ -201,20 +201,20 @@ def kept_columns(task: Task) -> int:
     return min(task.d, max(50, round(task.n * task.budget.mu)))
 
 
-def _top_k(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+def _top_k(task: Task, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
     """Gradient steps on the columns whose noisy sum of (class - p) x is largest."""
-    sums = np.abs(_difference(task, unit, share, meter))
+    sums = np.abs(_difference(task, unit, share, gate))
     kept = np.zeros(task.d)
     kept[np.argpartition(sums, -kept_columns(task))[-kept_columns(task) :]] = 1.0
     factors = unit.scaled(unit.weighted(kept), 1.0)
     slack = 2.0 * float_sum_slack(task.n, share.clip, task.n)
     mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
-    one = meter.multiplier("gradients") * share.clip / math.sqrt(STEPS)
+    one = gate.multiplier("gradients") * share.clip / math.sqrt(STEPS)
     rate = min(1.0, task.n * share.clip / one / 4_000.0) / (one * STEPS)
     at = before = np.zeros(task.d)
     for _ in range(STEPS):
         total, _ = unit.residuals(factors, at * kept, 0.0, share.offset, share.clip)
-        moved = at + rate * kept * mechanism.release(meter, "gradients", total * kept)
+        moved = at + rate * kept * gate.release("gradients", mechanism, total * kept)
         at, before = moved + MOMENTUM * (moved - before), moved
     return before
 

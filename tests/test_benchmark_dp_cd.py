@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.privacy import Budget, Plan, Release, epsilon_of
+from tests.units import ROWS
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 MODULES = ("dp_cd", "dp_cd_methods", "dp_cd_paper", "dp_cd_problems", "dp_cd_render", "dp_cd_tuning", "dp_sgd")
@@ -117,9 +118,11 @@ def test_the_papers_noise_is_its_equation_18_and_more_than_needed(bench):
     multiplier = bench.methods.paper_multiplier(epsilon, delta, passes)
     u = math.sqrt(passes) / multiplier
     assert u**2 / 2 + u * math.sqrt(2 * math.log(1 / delta)) == pytest.approx(epsilon)
-    exact = Plan(Release("passes", "gaussian", share=1.0, count=passes)).calibrate(Budget(epsilon, delta))
+    exact = Plan(Release("passes", "gaussian", share=1.0, count=passes)).calibrate(Budget(epsilon, delta), ROWS, "test")
     assert 1.1 < multiplier / exact.multiplier("passes") < 1.3
-    fixed = Plan(Release("passes", "gaussian", multiplier=multiplier, count=passes)).calibrate(Budget(epsilon, delta))
+    fixed = Plan(Release("passes", "gaussian", multiplier=multiplier, count=passes)).calibrate(
+        Budget(epsilon, delta), ROWS, "test"
+    )
     assert epsilon_of(fixed.event, delta) < epsilon
 
 

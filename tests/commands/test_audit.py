@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from tacit.commands import audit
-from tacit.privacy import Budget, NoiseSource, Plan, Release
-from tacit.privacy.plan import CalibratedPlan
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
+from tacit.privacy.plan import Promise
+from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS, Solution, Task
 
 from .support import tacit
 
 pytestmark = pytest.mark.usefixtures("same_noise_each_time")
 
-SERVED = [(name, loss) for name, solver in SOLVERS.items() for loss in solver.losses]
+SERVED = [(name, loss.name) for name, solver in SOLVERS.items() for loss in solver.losses]
 
 
 @pytest.fixture
@@ -85,8 +86,9 @@ def test_own_steps_on_samples_are_audited_too(capsys, name):
 def test_samples_hold_present_rows_only():
     plan = Plan(Release("sum", "gaussian", share=1.0, count=3, sampling=0.5))
     budget = Budget(1.0, 1e-3)
-    all_rows, all_starts = plan.calibrate(budget).meter(NoiseSource(7)).samples("sum", 50, 3)
-    rows, starts = audit.MeterOfPresent(plan.calibrate(budget).meter(NoiseSource(7)), 40).samples("sum", 50, 3)
+    promise = plan.calibrate(budget, Unit("row", 50), "test")
+    all_rows, all_starts = Gate(promise, NoiseSource(7)).samples("sum", 3)
+    rows, starts = audit.GateOfPresent(promise, NoiseSource(7), 40).samples("sum", 3)
     assert all_rows.max() >= 40
     for step in range(3):
         declared = all_rows[all_starts[step] : all_starts[step + 1]]
@@ -95,8 +97,8 @@ def test_samples_hold_present_rows_only():
 
 def test_less_noise_than_claimed_is_refuted(capsys, monkeypatch):
     # Half of the noise: mu = 2.9 where 1.45 is claimed, and 800 runs show about 2.
-    honest = CalibratedPlan.multiplier
-    monkeypatch.setattr(CalibratedPlan, "multiplier", lambda plan, name: honest(plan, name) / 2)
+    honest = Promise.multiplier
+    monkeypatch.setattr(Promise, "multiplier", lambda plan, name: honest(plan, name) / 2)
     words = ("--solver", "gradient", "--loss", "squared", "--trials", 800)
     code, out, _ = tacit(capsys, "audit", *words, "--json")
     told = json.loads(out)
@@ -113,9 +115,9 @@ def test_a_leak_of_a_sampled_solver_is_refuted_by_epsilon(capsys, monkeypatch):
         def __getattr__(self, name):
             return getattr(self.honest, name)
 
-        def run(self, task, rows, _, meter):
+        def run(self, task, rows, _, gate):
             for release in self.honest.plan(task, 1.0).releases:
-                meter.skip(release.name, release.count)
+                gate.skip(release.name, release.count)
             return Solution(np.full((1, task.d + 1), len(rows.Z)), np.zeros((1, task.d + 1)))
 
     monkeypatch.setitem(SOLVERS, "sgd", Leaky())
@@ -142,7 +144,7 @@ def test_the_number_of_runs_fits_the_time(capsys, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_neighbours_are_a_table_and_the_same_with_the_last_row_absent_or_another(solver, loss):
     outputs = 3 if loss == "multinomial" else 1
-    task = Task(audit.ROWS, 1, loss, outputs, False, False, Budget(1.0, 1e-3))
+    task = Task(audit.ROWS, 1, LOSSES[loss], outputs, False, False, Budget(1.0, 1e-3))
     one, without = audit.neighbours(solver, task)
     assert len(one.Z) == len(one.targets) == task.n
     np.testing.assert_array_equal(without.Z, one.Z[:-1])

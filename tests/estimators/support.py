@@ -9,7 +9,7 @@ import pytest
 from sklearn import linear_model, svm
 
 import tacit
-from tacit.privacy import Meter
+from tacit.privacy import Gate
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too 
 def releases(monkeypatch):
     """A list that grows by one name with every release."""
     made = []
-    grant = Meter.grant
+    take = Gate._take
 
-    def counted(meter, name, kind, count=1):
+    def counted(gate, name, count):
         made.extend([name] * count)
-        return grant(meter, name, kind, count)
+        return take(gate, name, count)
 
-    monkeypatch.setattr(Meter, "grant", counted)
+    monkeypatch.setattr(Gate, "_take", counted)
     return made

@@ -15,8 +15,8 @@ import pytest
 from scipy import sparse
 
 from tacit.estimators import driver
-from tacit.privacy import Meter, NoiseSource
-from tacit.privacy.plan import CalibratedPlan
+from tacit.privacy import Gate, NoiseSource
+from tacit.privacy.plan import Promise
 from tacit.solvers import SOLVERS, Rows, Solution
 
 from .support import every, quiet
@@ -92,8 +92,8 @@ def test_no_error_of_a_prediction_quotes_the_data(kind):
 @every
 def test_no_error_in_the_middle_of_a_fit_quotes_the_data(kind, monkeypatch):
     # A fault where the rows are at hand: what it says is the fault's own, and rows do not print themselves.
-    def broken(self, task, rows, strengths, meter):  # noqa: ARG001
-        raise RuntimeError(f"{rows} {task} {meter!r}")
+    def broken(self, task, rows, penalty, gate):  # noqa: ARG001
+        raise RuntimeError(f"{rows} {task} {gate!r}")
 
     for solver in SOLVERS.values():
         monkeypatch.setattr(type(solver), "run", broken)
@@ -158,7 +158,7 @@ def test_a_model_is_as_large_for_many_rows_as_for_few(kind):
 
 @every
 def test_a_model_holds_released_numbers_and_parameters_only(kind):
-    private = (NoiseSource, Meter, Rows, Solution, driver.Fit, driver.Request)
+    private = (NoiseSource, Gate, Rows, Solution, driver.Fit, driver.Request)
     for model, _ in fits(kind, 300):
         held = list(parts(vars(model)))
         assert not any(isinstance(part, private) for part in held)
@@ -170,7 +170,7 @@ def test_a_model_holds_released_numbers_and_parameters_only(kind):
             *("plan_", "guarantee_"),
             "classes_" if kind.classifies else "y_bounds_",
         }
-        assert isinstance(model.plan_, CalibratedPlan)  # fixed before the data was read
+        assert isinstance(model.plan_, Promise)  # fixed before the data was read
         assert model.plan_.event == model.guarantee_.event
         assert model.coef_noise_.shape == model.coef_.shape
 
@@ -180,7 +180,7 @@ def test_no_rows_and_no_noise_outlive_a_fit(kind):
     X, y = kind.problem(300)
     model = kind.make().fit(X, y)
     gc.collect()
-    alive = [thing for thing in gc.get_objects() if isinstance(thing, Rows | Meter | NoiseSource)]
+    alive = [thing for thing in gc.get_objects() if isinstance(thing, Rows | Gate | NoiseSource)]
     assert alive == []
     assert model.coef_.shape[-1] == 4
 

@@ -42,14 +42,14 @@ class Sums(Protocol):
         }
         return Solution(weights, float(last[first]["value"][0]), facts)
 
-    def answer(self, holding, question, meter, memory):
+    def answer(self, holding, question, gate, memory):
         if question.step == "sums" and not question.arrays:
             vector = GaussianVector(Sensitivity.vector(float(np.sqrt(holding.X.shape[1]))))
-            sums = vector.release(meter, "sums", np.clip(holding.X, -1, 1).sum(axis=0))
+            sums = gate.release("sums", vector, np.clip(holding.X, -1, 1).sum(axis=0))
             return Answer({"sums": sums}, {"seen": sums})
         if question.step == "value" and set(question.arrays) == {"weights"}:
             scores = np.clip(holding.X @ question.arrays["weights"] + memory["seen"].sum(), -1, 1)
-            value = GaussianVector(Sensitivity.vector(1.0)).release(meter, "value", [scores.sum()])
+            value = gate.release("value", GaussianVector(Sensitivity.vector(1.0)), [scores.sum()])
             return Answer({"value": value}, {"last": value})
         raise RefusedError("no such question")
 

@@ -16,17 +16,17 @@ from scipy import sparse
 
 from tacit.federated import Member, Party, RefusedError, Study
 from tacit.federated.blocks import Balls, block_frank_wolfe, elementary
-from tacit.federated.protocols import feature_sharing, part_of
+from tacit.federated.protocols import feature_sharing
 from tacit.federated.protocols.base import Answer, Holding, Question
 from tacit.federated.protocols.feature_model import shrinkage
 from tacit.federated.protocols.feature_residuals import Residuals, View, residuals
 from tacit.federated.protocols.feature_sharing import FeatureSharing
 from tacit.federated.sketches import Identity, SparseSign
-from tacit.privacy import NoiseSource, PlanViolationError, audit, epsilon_of
+from tacit.privacy import Gate, NoiseSource, PlanViolationError, audit, epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Selection, SignedVertex
-from tacit.problems import LogisticLoss, SquaredHingeLoss, SquaredLoss
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
 
-LOSSES = {"squared": SquaredLoss(), "logistic": LogisticLoss(), "squared-hinge": SquaredHingeLoss()}
+LOSSES = {loss.name: loss for loss in (SQUARED, LOGISTIC, SQUARED_HINGE)}
 GEOMETRIES = ["product", "serial", "best"]
 
 
@@ -49,12 +49,12 @@ def holdings(study: Study, X: Any, y: Any) -> dict[str, Holding]:
 
 
 class Run:
-    """The rounds of a study without network or disk, one meter for each party."""
+    """The rounds of a study without network or disk, one gate for each party."""
 
     def __init__(self, protocol: FeatureSharing, data: dict[str, Holding], seed: int, calibrated: Any = None) -> None:
-        calibrated = calibrated or protocol.plan().calibrate(protocol.study.budget)
-        self.meters = {
-            name: part_of(calibrated, name).meter(NoiseSource(1000 * seed + k)) for k, name in enumerate(data)
+        calibrated = calibrated or protocol.promise()
+        self.gates = {
+            name: Gate(calibrated.part(f"{name}/"), NoiseSource(1000 * seed + k)) for k, name in enumerate(data)
         }
         self.memory: dict[str, dict[str, Any]] = {name: {} for name in data}
         self.said: list[tuple[str, str, Any]] = []
@@ -64,7 +64,7 @@ class Run:
         while True:
             answers = {}
             for name, question in questions.items():
-                answer = protocol.answer(data[name], question, self.meters[name], self.memory[name])
+                answer = protocol.answer(data[name], question, self.gates[name], self.memory[name])
                 self.asked.append((name, question))
                 self.memory[name] |= answer.memory
                 self.said += [(name, release, value) for release, value in answer.releases.items()]
@@ -142,16 +142,16 @@ def test_what_runs_is_what_was_planned(geometry: str, labels: str) -> None:
         y_bounds=None, sketch_size=8, delta=1e-3,
     )  # fmt: skip
     protocol = FeatureSharing(study)
-    calibrated = protocol.plan().calibrate(study.budget)
+    calibrated = protocol.promise()
     assert epsilon_of(calibrated.event, study.delta) <= study.epsilon
     run = Run(protocol, holdings(study, X, y), seed=1, calibrated=calibrated)
     made = Counter((name, release) for name, release, _ in run.said)
-    for name, meter in run.meters.items():
-        own = {release.name: release.count for release in part_of(calibrated, name).plan.releases}
+    for name, gate in run.gates.items():
+        own = {release.name: release.count for release in calibrated.part(f"{name}/").plan.releases}
         assert {what for who, what in made if who == name} <= set(own)
         for release, count in own.items():
             unused = count - made[name, release] if release == "column" else 0  # paid for, whether shared or not
-            assert meter.left(release) == unused
+            assert gate.left(release) == unused
     shapes = {"index": (1,), "value": (1,), "intercept": (1,), "reach": (1,), "column": (8,), "labels": (8,)}
     for _, release, value in run.said:
         assert value.shape == shapes.get(release, value.shape)
@@ -208,18 +208,18 @@ def recorded(values: list[tuple[str, float, Any]], absent: int | None) -> Iterat
         return replace(found, values=values)
 
     def noted(size: str, first: Any) -> Any:
-        def release(self: Any, meter: Any, name: str, value: Any) -> Any:
-            meter.grant(name, self.kind)
-            values.append((name, getattr(self, size).under(meter.adjacency), np.asarray(value, dtype=np.float64)))
+        def draw(self: Any, grant: Any, value: Any) -> Any:
+            grant.take()
+            values.append((grant.name, getattr(self, size).under(grant.adjacency), np.asarray(value, dtype=np.float64)))
             return np.asarray(value, dtype=np.float64) if first is None else first
 
-        return release
+        return draw
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feature_sharing, "residuals", without)
-        patch.setattr(GaussianVector, "release", noted("sensitivity", None))
-        patch.setattr(SignedVertex, "release", noted("entry", (0, 1)))
-        patch.setattr(Selection, "release", noted("spread", 0))
+        patch.setattr(GaussianVector, "draw", noted("sensitivity", None))
+        patch.setattr(SignedVertex, "draw", noted("entry", (0, 1)))
+        patch.setattr(Selection, "draw", noted("spread", 0))
         yield
 
 
@@ -247,7 +247,7 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
         fit_intercept=True, delta=1e-3,
     )  # fmt: skip
     protocol, name = FeatureSharing(study), f"p{party}"
-    plan = part_of(protocol.plan().calibrate(study.budget), name)
+    plan = protocol.promise().part(f"{name}/")
     X, y = rng.standard_cauchy((n, 5)), rng.standard_cauchy(n) if loss == "squared" else rng.integers(0, 2, n)
     low, high = min(public[:2]), max(public[:2]) + 0.1
     arrays: dict[str, Any] = {
@@ -272,11 +272,11 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
         data = holdings(study, table, targets)[name]
         with recorded(values, missing):
             for question in questions:
-                meter = plan.meter(NoiseSource(5))
-                answer = protocol.answer(data, question, meter, {})
+                gate = Gate(plan, NoiseSource(5))
+                answer = protocol.answer(data, question, gate, {})
                 if geometry == "best" and "index" in answer.releases:
                     shared = Question("share", {"bound": np.array([bound]), "column": np.zeros(1, dtype=np.int32)})
-                    protocol.answer(data, shared, meter, answer.memory)
+                    protocol.answer(data, shared, gate, answer.memory)
         worlds.append(values)
     assert {what for what, _, _ in worlds[0]} >= {"index", "column"}
     for (what, size, value), (same, same_size, other) in zip(*worlds, strict=True):
@@ -322,10 +322,10 @@ def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]
     X, y = some_data("squared")
     study = a_study((4, 5), 60, n_iter=3, sketch_size=8, delta=1e-3, **changes)
     protocol = FeatureSharing(study)
-    meter = part_of(protocol.plan().calibrate(study.budget), "p0").meter(NoiseSource(0))
+    gate = Gate(protocol.promise().part("p0/"), NoiseSource(0))
     arrays: dict[str, Any] = {"numbers": np.array([1.0, -1.0, 1.0, 1.0, 1.0]), "others": np.zeros(8)}
     arrays |= {"columns": np.array([2], dtype=np.int32), "weights": np.ones(1)}
-    return protocol, holdings(study, X, y)["p0"], meter, arrays
+    return protocol, holdings(study, X, y)["p0"], gate, arrays
 
 
 @pytest.mark.parametrize(
@@ -348,31 +348,31 @@ def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]
     ],
 )
 def test_questions_of_another_form_are_refused_before_anything_is_released(changes: dict[str, Any]) -> None:
-    protocol, holding, meter, arrays = _asked()
+    protocol, holding, gate, arrays = _asked()
     with pytest.raises(RefusedError):
-        protocol.answer(holding, Question("draw", arrays | changes), meter, {})
-    assert meter.left("index") == 3
+        protocol.answer(holding, Question("draw", arrays | changes), gate, {})
+    assert gate.left("index") == 3
 
 
 def test_a_party_shares_only_what_it_drew_and_only_once() -> None:
-    protocol, holding, meter, arrays = _asked(geometry="best")
-    answer: Answer = protocol.answer(holding, Question("draw", arrays), meter, {})
+    protocol, holding, gate, arrays = _asked(geometry="best")
+    answer: Answer = protocol.answer(holding, Question("draw", arrays), gate, {})
     column = abs(int(answer.releases["index"][0])) - 1
     asked = {"bound": np.ones(1), "column": np.array([column], dtype=np.int32)}
     with pytest.raises(RefusedError, match="drew itself"):
         protocol.answer(
-            holding, Question("share", asked | {"column": np.array([(column + 1) % 4])}), meter, answer.memory
+            holding, Question("share", asked | {"column": np.array([(column + 1) % 4])}), gate, answer.memory
         )
-    shared = protocol.answer(holding, Question("share", asked), meter, answer.memory)
+    shared = protocol.answer(holding, Question("share", asked), gate, answer.memory)
     with pytest.raises(RefusedError, match="once"):
-        protocol.answer(holding, Question("share", asked), meter, shared.memory)
+        protocol.answer(holding, Question("share", asked), gate, shared.memory)
     for step in ("labels", "bounds", "unknown"):
         with pytest.raises(RefusedError):
-            protocol.answer(holding, Question(step, arrays), meter, {})
+            protocol.answer(holding, Question(step, arrays), gate, {})
     for _ in range(2):
-        protocol.answer(holding, Question("draw", arrays), meter, {})
+        protocol.answer(holding, Question("draw", arrays), gate, {})
     with pytest.raises((RefusedError, PlanViolationError)):
-        protocol.answer(holding, Question("draw", arrays), meter, {})
+        protocol.answer(holding, Question("draw", arrays), gate, {})
 
 
 def test_a_coordinator_does_not_believe_every_answer() -> None:
@@ -408,7 +408,7 @@ AUDITED = a_study((2, 2), 40, geometry="product", n_iter=2, epsilon=1.0, delta=1
 
 def _transcripts(trials: int) -> audit.Outputs:
     """Everything that is said in two rounds, with and without one row that is as large as rows can be."""
-    calibrated = FeatureSharing(AUDITED).plan().calibrate(AUDITED.budget)
+    calibrated = FeatureSharing(AUDITED).promise()
     protocol = FeatureSharing(AUDITED)
     present, absent = np.zeros((40, 4)), np.zeros((40, 4))
     present[7] = 1.0
@@ -430,13 +430,13 @@ def test_an_audit_of_the_transcript_does_not_refute_the_guarantee() -> None:
 
 
 def test_an_audit_finds_the_exact_sign(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = SignedVertex.release
+    real = SignedVertex.draw
 
-    def leaky(self: Any, meter: Any, name: str, gradient: Any) -> tuple[int, int]:
-        j, _ = real(self, meter, name, gradient)
+    def leaky(self: Any, grant: Any, gradient: Any) -> tuple[int, int]:
+        j, _ = real(self, grant, gradient)
         return j, -1 if gradient[j] > 0 else 1  # in the world without the row it is the sign of zero
 
-    monkeypatch.setattr(SignedVertex, "release", leaky)
+    monkeypatch.setattr(SignedVertex, "draw", leaky)
     assert audit.epsilon_lower_bound(_transcripts(100), AUDITED.delta) > AUDITED.epsilon
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import csc_array
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from tacit.datasets import make_featurewise_frank_wolfe
-from tacit.federated.protocols import marginals_parts, marginals_plan, moments, part_of
+from tacit.federated.protocols import marginals_parts, marginals_plan, moments
 from tacit.federated.protocols.base import Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row
 from tacit.federated.protocols.marginals import Marginals
@@ -26,8 +26,9 @@ from tacit.federated.protocols.marginals_parts import read_part, with_more
 from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
-from tacit.privacy import Budget, NoiseSource, Plan, PlanViolationError, Release, audit
-from tests.guarantees.transcripts import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, PlanViolationError, Release, audit
+from tests.guarantees.recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from tests.units import ROWS
 
 ADJACENCIES = ("add-remove", "replace-one")
 
@@ -43,7 +44,7 @@ def a_study(n, sizes, loss="squared", *, holder=None, **changes):
 @lru_cache(maxsize=8)
 def agreed(study):
     protocol = Marginals(study)
-    return protocol, protocol.plan().calibrate(study.budget)
+    return protocol, protocol.promise()
 
 
 def run(study, X, y, *, seed=None, tamper=None):
@@ -52,7 +53,7 @@ def run(study, X, y, *, seed=None, tamper=None):
     starts = np.cumsum([0, *(member.n_features for member in study.members)])
     places = {member.name: slice(a, a + member.n_features) for member, a in zip(study.members, starts, strict=False)}
     source = {name: NoiseSource(None if seed is None else 100 * seed + i) for i, name in enumerate(study.names)}
-    meters = {name: part_of(plan, name).meter(source[name]) for name in study.names}
+    gates = {name: Gate(plan.part(f"{name}/"), source[name]) for name in study.names}
     data = {m.name: Holding(m.name, X[:, places[m.name]], y if m.labels else None) for m in study.members}
     memory = {name: {} for name in study.names}
     rounds, wire = protocol.coordinate(), []
@@ -62,14 +63,14 @@ def run(study, X, y, *, seed=None, tamper=None):
             answers = {}
             for name, question in asked.items():
                 question = question if tamper is None else tamper(question)
-                answer = protocol.answer(data[name], question, meters[name], memory[name])
+                answer = protocol.answer(data[name], question, gates[name], memory[name])
                 memory[name] |= answer.memory
                 answers[name] = answer.releases
             wire.append(answers)
             asked = rounds.send(answers)
     except StopIteration as end:
-        for meter in meters.values():
-            meter.finish()
+        for gate in gates.values():
+            gate.finish()
         return end.value, wire
 
 
@@ -154,8 +155,10 @@ def test_rows_speak_with_one_entry_each_however_they_are_stored():
 @pytest.mark.parametrize("limit", [0.5, 1.7, 40.0])
 def test_squares_are_read_off_a_histogram(limit):
     values = np.abs(np.random.default_rng(0).standard_normal(20_000))
-    meter = Plan(Release("sizes", "gaussian", share=1.0)).calibrate(Budget(math.inf, 1e-6)).meter(NoiseSource(0))
-    found = Magnitudes.release(meter, "sizes", np.append(values, np.zeros(500)), 20_500)
+    gate = Gate(
+        Plan(Release("sizes", "gaussian", share=1.0)).calibrate(Budget(math.inf, 1e-6), ROWS, "test"), NoiseSource(0)
+    )
+    found = Magnitudes.released(gate, "sizes", np.append(values, np.zeros(500)), 20_500)
     assert found.count == 20_000
     assert 0.99 < found.squares(limit) / np.square(np.minimum(values, limit)).sum() < 1.08  # tails thin out in a bin
 
@@ -229,7 +232,7 @@ def test_equal_seeds_give_equal_results():
 
 def test_squared_hinge_is_refused_and_says_what_serves_it():
     with pytest.raises(ValueError, match="feature-sharing"):
-        Marginals(a_study(10, (2,), "squared-hinge", classes=(0, 1)))
+        Marginals(a_study(10, (2,), "squared_hinge", classes=(0, 1)))
 
 
 # What one row can change
@@ -392,25 +395,25 @@ BAD = {
 def test_other_questions_are_refused_and_nothing_is_released(question):
     study = small_study("nothing declared")
     protocol = Marginals(study)
-    meter = part_of(protocol.plan().calibrate(study.budget), "p1").meter(NoiseSource())
+    gate = Gate(protocol.promise().part("p1/"), NoiseSource())
     X, y = small_data(np.random.default_rng(0))
     with pytest.raises(RefusedError):
-        protocol.answer(Holding("p1", X[:, 3:], y), question, meter, {})
-    planned = part_of(protocol.plan().calibrate(study.budget), "p1").plan.releases
-    assert all(meter.left(release.name) == release.count for release in planned)
+        protocol.answer(Holding("p1", X[:, 3:], y), question, gate, {})
+    planned = protocol.promise().part("p1/").plan.releases
+    assert all(gate.left(release.name) == release.count for release in planned)
 
 
 def test_the_last_round_is_paid_for_once():
     study = small_study("products again")
     protocol, plan = agreed(study)
-    meter = part_of(plan, "p1").meter(NoiseSource())
+    gate = Gate(plan.part("p1/"), NoiseSource())
     X, y = small_data(np.random.default_rng(0))
     holding, memory = Holding("p1", X[:, 3:], y), {}
     for step, arrays in (("marginals", {"y bounds": np.array([-2.0, 2.0])}), ("again", {})):
-        memory |= protocol.answer(holding, Question(step, arrays), meter, memory).memory
+        memory |= protocol.answer(holding, Question(step, arrays), gate, memory).memory
     for step, arrays in (("again", {}), ("cross", {"score": np.zeros(3)})):
         with pytest.raises(PlanViolationError):
-            protocol.answer(holding, Question(step, arrays), meter, memory)
+            protocol.answer(holding, Question(step, arrays), gate, memory)
 
 
 def test_answers_of_another_form_are_refused():
@@ -545,8 +548,8 @@ def test_the_middle_of_targets_is_where_clipped_distances_add_up_to_zero(shift):
     rng = np.random.default_rng(0)
     y = np.where(rng.random(20_000) < 0.3, rng.gamma(2.0, 1.0, 20_000), 0.0) + shift
     protocol, plan = agreed(a_study(20_000, (3, 3), epsilon=8.0))
-    meter = part_of(plan, "p1").meter(NoiseSource(0))
-    found = protocol.agreed.bounds.answer(Holding("p1", np.zeros((20_000, 3)), y), Question("bounds"), meter)
+    gate = Gate(plan.part("p1/"), NoiseSource(0))
+    found = protocol.agreed.bounds.answer(Holding("p1", np.zeros((20_000, 3)), y), Question("bounds"), gate)
     middle, width = protocol.agreed.bounds.y_core({"p1": found})
     assert 0.1 < width < 10.0
     assert abs(np.mean(np.clip((y - middle) / width, -1.0, 1.0))) < 0.02

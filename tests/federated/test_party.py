@@ -10,7 +10,6 @@ from scipy import sparse
 
 from tacit.federated import Coordinator, Member, Node, Party, RefusedError, files, messages
 from tacit.federated.messages import Refusal, Reply, Request
-from tacit.federated.protocols import part_of
 from tacit.federated.protocols.base import Answer
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy import PlanViolationError, compose
@@ -158,14 +157,14 @@ def test_noise_is_fresh_unless_seeded():
 
 def test_rounds_and_parties_have_noise_of_their_own():
     nodes = [Node(a_study(random_state=1), party) for party in some_parties()]
-    words = {node._source(bytes([number] * 32), {}, {}).word() for node in nodes for number in range(5)}
-    assert len(words) == 15
+    keys = {node._key(bytes([number] * 32), {}, {}) for node in nodes for number in range(5)}
+    assert len(keys) == 15
 
 
 def test_a_party_plans_its_own_part():
     study = a_study()
     whole = Coordinator(study).plan
-    part = part_of(whole, "b")
+    part = whole.part("b/")
     assert [(r.name, r.count) for r in part.plan.releases] == [("sums", 1), ("value", 2)]
     assert part.multiplier("value") == whole.multiplier("b/value")
     assert part.budget == study.budget

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit.estimators.driver import _Bounding, private_fit
-from tacit.federated.protocols import bounds, marginals_party, part_of, protocol_for
+from tacit.federated.protocols import bounds, marginals_party, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
 from tacit.federated.sketches import Sketch
@@ -23,11 +23,11 @@ from tacit.federated.study import Member, Study
 from tacit.metrics.release import Question, Terms, released_scores
 from tacit.preprocessing.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.preprocessing.summaries import released_sum
-from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
+from tacit.problems import LOSSES
 from tacit.solvers import Options, rescaled
-from tacit.solvers.passes import CURVATURE
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table
@@ -36,7 +36,7 @@ from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
 from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, sample
-from .transcripts import LeakError, Missing, Step, transcript
+from .recorder import LeakError, Missing, Step, transcript
 
 ADJACENCIES = ("add-remove", "replace-one")
 FIRST = 4  # of the hostile rows: others take the place of these
@@ -249,7 +249,7 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     def stopping_point(steps: list[Step]) -> float:
         linear = next(step for step in steps if step.name == "linear term")
         square = case.request().task.width  # of the norm of a row, the intercept included
-        convexity = doubled * CURVATURE[case.loss] * square * linear.multiplier / OBJECTIVE_RATIO
+        convexity = doubled * LOSSES[case.loss].curvature * square * linear.multiplier / OBJECTIVE_RATIO
         return 2e-6 * linear.noise / convexity  # twice the tolerance of the search over the strong convexity
 
     return {"stopping point": stopping_point}
@@ -301,9 +301,9 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         X: Any = np.array([x for (x,) in records])
         X = csr_array(X) if sparse else X
         table = replace(Table.of(X), n=n)
-        with plan.calibrate(task.budget).meter(NoiseSource(3)) as meter:
-            rows, lost = bounding.run(table, meter)
-            return rows.mean, rows.radius, lost, algorithm.run(task, rows, meter)
+        with Gate(plan.calibrate(task.budget, task.unit, "test"), NoiseSource(3)) as gate:
+            rows, lost = bounding.run(table, gate)
+            return rows.mean, rows.radius, lost, algorithm.run(task, rows, gate)
 
     def hostile(seen: Any) -> list[Record]:
         del seen
@@ -335,13 +335,13 @@ PCAS = [
 
 
 def _of_step(name: str, adjacency: str, releases: Any, run_step: Callable[[Any, Any], Any], width: int = 3) -> Entry:
-    calibrated = Plan(*releases).calibrate(Budget(5.0, 1e-3, adjacency))  # type: ignore[arg-type]
+    calibrated = Plan(*releases).calibrate(Budget(5.0, 1e-3, adjacency), ROWS, "test")  # type: ignore[arg-type]
     records = [(x,) for x in np.random.default_rng(2).normal(size=(N - 1, width)) + 1.0]
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
-        with calibrated.meter(NoiseSource(4)) as meter:
-            return run_step(meter, np.array([x for (x,) in records]))
+        with Gate(calibrated, NoiseSource(4)) as gate:
+            return run_step(gate, np.array([x for (x,) in records]))
 
     def hostile(seen: Any) -> list[Record]:
         del seen
@@ -365,11 +365,11 @@ def _steps(adjacency: str) -> list[Entry]:
         _of_step("scale by norms", adjacency, norms.releases(1.0), lambda m, X: norms.run(m, np.abs(X).max(axis=1)))
     )
     mean = [Release("mean", "gaussian", share=1.0)]
-    entries.append(_of_step("mean", adjacency, mean, lambda meter, X: released_sum(meter, X, N, 2.0)))
+    entries.append(_of_step("mean", adjacency, mean, lambda gate, X: released_sum(gate, X, N, 2.0)))
     quantile = [Release("quantile", "exponential", share=1.0)]
     entries.append(
         _of_step(
-            "quantile", adjacency, quantile, lambda m, X: Quantile(0.6, grid, rows=N).release(m, "quantile", X[:, 0])
+            "quantile", adjacency, quantile, lambda m, X: m.release("quantile", Quantile(0.6, grid, rows=N), X[:, 0])
         )
     )
     return entries
@@ -444,8 +444,8 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        calibrated = plan.calibrate(study.budget)
-        meters = {n: part_of(calibrated, n).meter(NoiseSource(10 + k)) for k, n in enumerate(holdings)}
+        calibrated = plan.calibrate(study.budget, study.unit, "test")
+        gates = {n: Gate(calibrated.part(f"{n}/"), NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()
         try:
@@ -456,7 +456,7 @@ def _of_study(name: str, study: Study) -> Entry:
                     if "score" in question.arrays:  # of a coordinator that asks for most
                         question = replace(question, arrays={"score": np.full(len(question.arrays["score"]), 9.0)})
                     with nullcontext() if missing is None else without_the_row(missing, study):
-                        answer = protocol.answer(holdings[party], question, meters[party], memory[party])
+                        answer = protocol.answer(holdings[party], question, gates[party], memory[party])
                     memory[party] |= answer.memory
                     answers[party] = answer.releases
                 asked = rounds.send(answers)

@@ -15,10 +15,11 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.estimators.driver import private_fit
-from tacit.privacy import Meter, NoiseSource, Plan, Release, audit, events
+from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
+from tacit.privacy.gate import Grant, PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
-from tacit.privacy.meter import Grant, PlanViolationError
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, columns, dual, passes, text
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, columns, dual, passes, text
 
 from .cases import (
     BASIC,
@@ -42,7 +43,7 @@ from .cases import (
     timed,
     told,
 )
-from .transcripts import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from .recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet
@@ -99,7 +100,7 @@ class Alone:
 
     @cached_property
     def calibrated(self):
-        return self.case.solver.plan(self.task, 1.0).calibrate(self.task.budget)
+        return self.case.solver.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -107,9 +108,9 @@ class Alone:
 
     def __call__(self, rows):
         l2 = 10.0 if self.case.solver.name == "dual" else 0.0
-        strengths = Strengths(np.full(self.d, l2), np.zeros(self.d))
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.case.solver.run(self.task, rows, strengths, meter).weights
+        penalty = Penalty(l2=np.full(self.d, l2), l1=np.zeros(self.d))
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return self.case.solver.run(self.task, rows, penalty, gate).weights
 
     @property
     def claim(self):
@@ -248,11 +249,7 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
     rows, _ = worst_rows(case)
     if case.chooses:
         rows.Z[1:4, 1] = 0.0  # which makes one candidate more likely
-    grant = Meter.grant
-
-    def halved(self, name, kind, count=1):
-        multiplier, source = grant(self, name, kind, count)
-        return Grant(multiplier / 2, source)
+    honest = Grant.multiplier.fget
 
     def sharper(self, source):
         while True:  # two draws that agree have weights squared: twice the scores
@@ -262,7 +259,8 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
 
     run, draw = Alone(case), vertices._RoundSampler.draw
     monkeypatch.setattr(vertices._RoundSampler, "draw", sharper)
-    with transcript() as steps, patch.object(Meter, "grant", halved):
+    halved = patch.object(Grant, "multiplier", property(lambda grant: honest(grant) / 2))
+    with transcript() as steps, halved:
         for _ in range(100 if case.chooses else 50):
             run(rows)
     assert wrong_noise(steps) == {release.name for release in run.calibrated.plan.releases}
@@ -318,21 +316,21 @@ def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
 
 @pytest.mark.parametrize("case", timed([c for c in BASIC if not c.releases("vertices")]), ids=str)
 def test_one_release_without_noise_is_caught(case, monkeypatch):
-    noisy, count = GaussianVector.release, itertools.count()
+    noisy, count = GaussianVector.draw, itertools.count()
 
-    def mostly_noisy(self, meter, name, value):
-        out = noisy(self, meter, name, value)
+    def mostly_noisy(self, grant, value):
+        out = noisy(self, grant, value)
         return np.array(value) if next(count) == 0 else out
 
-    def mostly_noisy_step(self, meter, name, n, size, count, walk):
+    def mostly_noisy_step(self, grant, size, count, walk):
         def quietly(batches):
             return walk(replace(batches, noise=0 * batches.noise) if next(count_of_steps) == 0 else batches)
 
-        return step(self, meter, name, n, size, count, quietly)
+        return step(self, grant, size, count, quietly)
 
-    step, count_of_steps = SampledSteps.release, itertools.count()
-    monkeypatch.setattr(GaussianVector, "release", mostly_noisy)
-    monkeypatch.setattr(SampledSteps, "release", mostly_noisy_step)
+    step, count_of_steps = SampledSteps.draw, itertools.count()
+    monkeypatch.setattr(GaussianVector, "draw", mostly_noisy)
+    monkeypatch.setattr(SampledSteps, "draw", mostly_noisy_step)
     with transcript() as steps:
         Alone(case)(worst_rows(case)[0])
     assert len(wrong_noise(steps)) == 1
@@ -371,11 +369,11 @@ class Cheat:
         plan = self.honest.plan(task, share)
         return plan + Plan(Release("forgotten", "gaussian", share=0.01)) if self.forgotten else plan
 
-    def run(self, task, rows, strengths, meter):
-        solution = self.honest.run(task, rows, strengths, meter)
+    def run(self, task, rows, penalty, gate):
+        solution = self.honest.run(task, rows, penalty, gate)
         if self.extra is not None:
             planned = [r.name for r in self.honest.plan(task, 1.0).releases if r.kind != "exponential"]
-            self.extra.release(meter, planned[-1], solution.weights)
+            gate.release(planned[-1], self.extra, solution.weights)
         return solution
 
 

@@ -25,7 +25,7 @@ from tacit.solvers import dual
 from .cases import BASIC, ROUNDING, N, is_long, quiet
 from .everything import EVERYTHING, FITS, Entry, of_case
 from .mutants import PAGE, written
-from .transcripts import LeakError, Missing, transcript
+from .recorder import LeakError, Missing, transcript
 
 pytestmark = [quiet, pytest.mark.whole]
 
@@ -42,7 +42,7 @@ def repeats(entry):
     if case is None:
         return False
     further = entry.adjacency == "replace-one" or entry.name != str(case)
-    return is_long(case) or (further and (case.loss != case.solver.losses[0] or case.wide))
+    return is_long(case) or (further and (case.loss != case.solver.losses[0].name or case.wide))
 
 
 class Reach:
@@ -153,14 +153,14 @@ def entry_named(name):
 def test_a_release_as_long_as_the_sample_is_caught(monkeypatch):
     """What the published variant once did: the moved dual variables of the sampled rows, and v, in one array."""
 
-    def leaky(task, settings, duals, scale, damping, clip, meter):
+    def leaky(task, settings, duals, scale, damping, clip, gate):
         mechanism = dual._mechanism(task, math.sqrt(2.0) * clip)
         v = np.zeros((task.outputs, task.d + 1))
         for _ in range(settings.steps):
-            rows = meter.sample("updates", task.n)
+            rows = gate.sample("updates")
             old = duals.at(rows)
             added = duals.move(rows, v * scale, damping, clip)
-            noisy = mechanism.release(meter, "updates", np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()]))
+            noisy = gate.release("updates", mechanism, np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()]))
             duals.put(rows, old + noisy[: old.size].reshape(old.shape))
             v = v + noisy[old.size :].reshape(v.shape)
         return v, 1.0
@@ -176,14 +176,14 @@ def test_a_release_as_long_as_the_sample_is_caught(monkeypatch):
 @pytest.mark.parametrize("name", ["scale: magnitudes", "second moments", "gradients"])
 def test_a_scale_that_is_read_from_the_data_is_caught(name, monkeypatch):
     for kind in (GaussianVector, additive.GaussianMatrix):
-        honest = kind.release
+        honest = kind.draw
 
-        def release(self, meter, called, value, honest=honest):
+        def draw(self, grant, value, honest=honest):
             largest = float(np.abs(value).max())
-            own = replace(self, sensitivity=Sensitivity.vector(largest)) if called == name else self
-            return honest(own, meter, called, value)
+            own = replace(self, sensitivity=Sensitivity.vector(largest)) if grant.name == name else self
+            return honest(own, grant, value)
 
-        monkeypatch.setattr(kind, "release", release)
+        monkeypatch.setattr(kind, "draw", draw)
     with pytest.raises(LeakError, match=name):
         Reach(entry_named("gradient logistic add-remove dense, add-remove"))
 

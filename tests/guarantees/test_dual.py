@@ -25,16 +25,17 @@ from scipy.special import comb, log_ndtr, ndtr
 
 from tacit import LogisticRegression
 from tacit.estimators.driver import private_fit
-from tacit.privacy import Meter, NoiseSource
-from tacit.solvers import Options, Rows, Strengths, dual
+from tacit.privacy import Gate, NoiseSource
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import Options, Rows, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
+from .recorder import log_likelihood, mu_between, transcript, two_worlds
 from .test_audits import Alone, worst_rows
-from .transcripts import log_likelihood, mu_between, transcript, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")
-CLASSES = [replace(case, classes=True) for case in DUAL if case.loss in case.solver.multiclass]
+CLASSES = [replace(case, classes=True) for case in DUAL if LOSSES[case.loss] in case.solver.multiclass]
 
 
 # --- the argument, integrated on a grid ------------------------------------------------------------------------------
@@ -193,8 +194,8 @@ class Steps(Alone):
         return self.case.request(self.epsilon, **asked).task
 
     def __call__(self, rows):
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.case.solver.run(self.task, rows, Strengths(np.full(self.d, self.l2), np.zeros(self.d)), meter)
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return self.case.solver.run(self.task, rows, Penalty(l2=np.full(self.d, self.l2)), gate)
 
 
 def moved_by_the_coin(run, rows):
@@ -250,16 +251,16 @@ def test_batches_are_coins():
 @pytest.mark.parametrize("kind", ["shuffled", "of a fixed size"])
 def test_batches_that_are_not_coins_are_caught(kind, monkeypatch):
     rng = np.random.default_rng(0)
-    left, honest = [], Meter.samples
+    left, honest = [], Gate.samples
 
-    def batches(meter, name, n, count):
-        honest(meter, name, n, count)
+    def batches(gate, name, count):
+        honest(gate, name, count)
         if kind == "of a fixed size" or not left:
-            left[:] = rng.permutation(n)
+            left[:] = rng.permutation(gate.promise.unit.n)
         now, left[:] = np.array(left[:8]), left[8:]
         return now, np.array([0, 8])
 
-    monkeypatch.setattr(Meter, "samples", batches)
+    monkeypatch.setattr(Gate, "samples", batches)
     assert not are_coins(Steps(SQUARED), one_against_all(), 0.2)
 
 

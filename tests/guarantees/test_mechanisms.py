@@ -16,16 +16,18 @@ import pytest
 
 from tacit.privacy import (
     Budget,
+    Gate,
     Guarantee,
-    Meter,
     NoiseSource,
     Plan,
     PlanViolationError,
     Release,
+    Unit,
     audit,
     epsilon_of,
     mechanisms,
 )
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms import (
     GaussianMatrix,
     GaussianSequence,
@@ -39,8 +41,8 @@ from tacit.privacy.mechanisms import (
     Threshold,
     TopK,
 )
-from tacit.privacy.meter import Grant
 from tacit.privacy.noise.kernels import release_one
+from tests.units import ROWS
 
 HONEST = 1 - 1e-6  # confidence: how often an honest mechanism is not flagged
 ADJACENCIES = ("add-remove", "replace-one")
@@ -77,13 +79,13 @@ class Case:
         return Plan(Release("r", self.kind, count=self.count, **(fixed or {"multiplier": self.multiplier})))
 
     def runner(self, adjacency, seed, mechanism=None):
-        """The mechanism as the audit sees it: data in, output out, a fresh meter for every call."""
-        calibrated = self.plan().calibrate(Budget(math.inf, 1e-6, adjacency))
+        """The mechanism as the audit sees it: data in, output out, a fresh gate for every call."""
+        calibrated = self.plan().calibrate(Budget(math.inf, 1e-6, adjacency), ROWS, "test")
         source = NoiseSource(seed)
-        release = (mechanism or self.mechanism).release
+        drawn = mechanism or self.mechanism
 
         def run(data):
-            out = release(calibrated.meter(source), "r", *data)
+            out = Gate(calibrated, source).release("r", drawn, *data)
             if not isinstance(out, np.ndarray):
                 return out
             return str(out) if out.dtype.kind == "i" else np.ravel(out)  # indices together are one category
@@ -207,12 +209,12 @@ def test_the_audit_finds_no_more_than_was_planned(case, adjacency):
 @every_case
 def test_the_plan_is_what_runs(case, adjacency):
     budget = Budget(1.0, 1e-6, adjacency)
-    calibrated = case.plan(share=1.0).calibrate(budget)
-    with calibrated.meter(NoiseSource(0)) as meter:
-        case.mechanism.release(meter, "r", *case.worlds(adjacency)[0])
-        assert meter.left("r") == 0
+    calibrated = case.plan(share=1.0).calibrate(budget, ROWS, "test")
+    with Gate(calibrated, NoiseSource(0)) as gate:
+        gate.release("r", case.mechanism, *case.worlds(adjacency)[0])
+        assert gate.left("r") == 0
         with pytest.raises(PlanViolationError):
-            case.mechanism.release(meter, "r", *case.worlds(adjacency)[0])
+            gate.release("r", case.mechanism, *case.worlds(adjacency)[0])
     guarantee = Guarantee(budget.epsilon, budget.delta, adjacency, "test", calibrated.event, n_rows=10)
     assert 0.99 <= guarantee.recompute() <= 1.0
 
@@ -221,9 +223,9 @@ def test_the_plan_is_what_runs(case, adjacency):
 def test_a_kind_that_was_not_planned_is_refused(case):
     for kind in {"gaussian", "laplace", "exponential"} - {case.kind}:
         plan = Plan(Release("r", kind, share=1.0, count=case.count))
-        meter = plan.calibrate(Budget(1.0, 1e-6)).meter(NoiseSource(0))
+        gate = Gate(plan.calibrate(Budget(1.0, 1e-6), ROWS, "test"), NoiseSource(0))
         with pytest.raises(PlanViolationError, match=f"planned as {kind}, not as {case.kind}"):
-            case.mechanism.release(meter, "r", *case.add_remove[0])
+            gate.release("r", case.mechanism, *case.add_remove[0])
 
 
 @every_adjacency
@@ -245,13 +247,8 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(case, adj
 @pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @every_case
 def test_half_the_noise_is_flagged(case, adjacency, monkeypatch):
-    grant = Meter.grant
-
-    def halved(self, name, kind):
-        multiplier, source = grant(self, name, kind)
-        return Grant(multiplier / 2, source)
-
-    monkeypatch.setattr(Meter, "grant", halved)
+    honest = Grant.multiplier.fget
+    monkeypatch.setattr(Grant, "multiplier", property(lambda grant: honest(grant) / 2))
     assert case.attack(adjacency, confidence=0.99) > case.claim
 
 
@@ -279,8 +276,8 @@ class LeakySignedVertex:
     def __init__(self, entry):
         self.entry = entry
 
-    def release(self, meter, name, gradient):
-        j = Selection(self.entry).release(meter, name, np.abs(gradient))
+    def release(self, gate, name, gradient):
+        j = gate.release(name, Selection(self.entry), np.abs(gradient))
         return j, -int(np.sign(gradient[j]))
 
 
@@ -301,9 +298,9 @@ def test_noise_on_the_lower_triangle_alone_is_flagged():
     class TwoLooks:
         kind = "gaussian"
 
-        def release(self, meter, name, value):
-            multiplier, source = meter.grant(name, self.kind)
-            size = Sensitivity.outer_product(2.0).under(meter.adjacency)
+        def release(self, gate, name, value):
+            multiplier, source = gate.grant(name, self.kind)
+            size = Sensitivity.outer_product(2.0).under(gate.adjacency)
             words = [gaussian_noise(source) for _ in range(np.size(value))]
             return value + multiplier * size / math.sqrt(2) * np.reshape(words, np.shape(value))
 
@@ -322,14 +319,14 @@ def test_noise_on_the_lower_triangle_alone_is_flagged():
 def sampled_sum(q, multiplier, *, honest):
     """A noisy sum over a Poisson sample; the mutant draws the sample and then sums all rows."""
     plan = Plan(Release("sum", "gaussian", multiplier=multiplier, sampling=q))
-    calibrated = plan.calibrate(Budget(math.inf, 1e-6))
+    calibrated = plan.calibrate(Budget(math.inf, 1e-6), Unit("row", 3), "test")
     source = NoiseSource(5)
     mechanism = GaussianVector(Sensitivity.vector(1.0), bound=10.0)
 
     def run(rows):
-        meter = calibrated.meter(source)
-        taken = meter.sample("sum", len(rows))
-        return mechanism.release(meter, "sum", rows[taken].sum() if honest else rows.sum())
+        gate = Gate(calibrated, source)
+        taken = gate.sample("sum")
+        return gate.release("sum", mechanism, rows[taken].sum() if honest else rows.sum())
 
     return calibrated.event, run
 
@@ -358,7 +355,7 @@ def test_a_plan_of_several_releases_is_attacked_as_one(adjacency):
         Release("matrix", "gaussian", share=2.0),
     )
     mu = 2.0
-    calibrated = plan.calibrate(Budget.from_mu(mu, 1e-6, adjacency))
+    calibrated = plan.calibrate(Budget.from_mu(mu, 1e-6, adjacency), ROWS, "test")
     source = NoiseSource(6)
     vector = GaussianVector(Sensitivity.vector(1.0), bound=10.0)
     matrix = GaussianMatrix(Sensitivity.outer_product(1.0), bound=10.0)
@@ -366,10 +363,10 @@ def test_a_plan_of_several_releases_is_attacked_as_one(adjacency):
 
     def run(row):  # NaN: zeroed out
         known = np.nan_to_num(row)
-        with calibrated.meter(source) as meter:
-            sums = [vector.release(meter, "sum", known) for _ in range(3)]
-            counts = histogram.release(meter, "counts", row[:1])
-            second = matrix.release(meter, "matrix", np.outer(known, known))
+        with Gate(calibrated, source) as gate:
+            sums = [gate.release("sum", vector, known) for _ in range(3)]
+            counts = gate.release("counts", histogram, row[:1])
+            second = gate.release("matrix", matrix, np.outer(known, known))
         return np.concatenate([*sums, counts, second[np.triu_indices(2)]])
 
     # A row and its opposite have the same outer product: against them the matrix, half of mu^2, shows nothing.

@@ -18,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from tacit.privacy import Budget, NoiseSource, audit, events
+from tacit.privacy import Budget, Gate, NoiseSource, audit, events
 from tacit.privacy.mechanisms import ObjectivePerturbation
-from tacit.solvers import ObjectiveSolver, Rows, Strengths, Task, objective
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import ObjectiveSolver, Rows, Task, objective
 
 from .cases import recomputed
-from .transcripts import half_the_noise
+from .recorder import half_the_noise
 
 CONFIDENCE = 0.999
 CONSTANT = (events.OBJECTIVE_COST - 1.0) / events.OBJECTIVE_RATIO**2  # c of rho = (mu^2 + c tau^2) / 2
@@ -191,19 +192,19 @@ class Run:
 
     @cached_property
     def task(self):
-        return Task(self.n, 2, self.loss, 1, False, False, Budget(4.0, 1e-3, self.adjacency))
+        return Task(self.n, 2, LOSSES[self.loss], 1, False, False, Budget(4.0, 1e-3, self.adjacency))
 
     @cached_property
     def calibrated(self):
-        return ObjectiveSolver().plan(self.task, 1.0).calibrate(self.task.budget)
+        return ObjectiveSolver().plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
         return itertools.count()
 
     def __call__(self, rows):
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return ObjectiveSolver().run(self.task, rows, Strengths(np.zeros(2), np.zeros(2)), meter).weights[0, :2]
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return ObjectiveSolver().run(self.task, rows, Penalty(l2=np.zeros(2), l1=np.zeros(2)), gate).weights[0, :2]
 
     @property
     def rho(self):

@@ -10,8 +10,8 @@ from dp_accounting.pld import PLDAccountant
 from scipy import sparse
 
 import tacit
-from tacit.privacy import Budget, Meter, NoiseSource, Plan, audit, gdp
-from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, audit, gdp
+from tacit.privacy.mechanisms import Histogram, Sensitivity
 from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.pca.bounding import Bounds
@@ -30,7 +30,9 @@ def task_of(solver, *, n=30, d=4, k=1, epsilon=1.0, adjacency="add-remove", **op
 
 def calibrated(solver, task):
     bounding = Bounds(task).releases()
-    return (Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding))).calibrate(task.budget)
+    return Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding)).calibrate(
+        task.budget, task.unit, "test"
+    )
 
 
 # ---- accounting
@@ -80,37 +82,26 @@ def transcript(solver, task, X, monkeypatch, absent=None, seed=0):
     `absent` is not there: n is as declared, the rows after it move up, and where it would be sampled nobody is.
     """
     seen = []
-    vector, matrix, packed = GaussianVector.release, GaussianMatrix.release, PackedGaussianMatrix.release
+    release = Gate.release
 
-    def watched(mechanism, meter, name, value):
-        size = mechanism.sensitivity.under(meter.adjacency)
-        release = matrix if isinstance(mechanism, GaussianMatrix) else vector
-        out = release(mechanism, meter, name, value)
-        out = HISTORY[len(seen)].copy() if HISTORY else out
-        seen.append((name, np.array(value, dtype=float), size, out))
+    def watched(gate, name, mechanism, value, *d):
+        exact = mechanism.counts(value) if isinstance(mechanism, Histogram) else np.array(value, dtype=float)
+        if isinstance(mechanism, PackedGaussianMatrix):
+            exact *= np.where(np.equal(*np.triu_indices(*d)), 1.0, math.sqrt(2.0) if mechanism.isotropic else 1.0)
+        out = release(gate, name, mechanism, value, *d)
+        out = HISTORY[len(seen)].copy() if HISTORY else out.copy()
+        seen.append((name, exact, mechanism.sensitivity.under(gate.adjacency), out))
         return out
 
-    def watched_packed(mechanism, meter, name, value, d):
-        exact = value.copy()
-        out = packed(mechanism, meter, name, value, d).copy()
-        out = HISTORY[len(seen)].copy() if HISTORY else out
-        weights = np.where(np.equal(*np.triu_indices(d)), 1.0, math.sqrt(2.0) if mechanism.isotropic else 1.0)
-        seen.append((name, exact * weights, mechanism.sensitivity.under(meter.adjacency), out))
-        return out
-
-    monkeypatch.setattr(GaussianVector, "release", watched)
-    monkeypatch.setattr(GaussianMatrix, "release", watched)
-    monkeypatch.setattr(PackedGaussianMatrix, "release", watched_packed)
+    monkeypatch.setattr(Gate, "release", watched)
     if absent is not None:
-        left, drawn = np.delete(np.arange(task.n), absent), Meter.sample
+        left, drawn = np.delete(np.arange(task.n), absent), Gate.sample
         X = X[left]
-        monkeypatch.setattr(
-            Meter, "sample", lambda meter, name, n: np.flatnonzero(np.isin(left, drawn(meter, name, n)))
-        )
+        monkeypatch.setattr(Gate, "sample", lambda gate, name: np.flatnonzero(np.isin(left, drawn(gate, name))))
     table = Table(task.n, task.d, task.sparse, lambda: iter([X]), X)
-    with calibrated(solver, task).meter(NoiseSource(seed)) as meter:
-        rows, _ = Bounds(task).run(table, meter)
-        solver.run(task, rows, meter)
+    with Gate(calibrated(solver, task), NoiseSource(seed)) as gate:
+        rows, _ = Bounds(task).run(table, gate)
+        solver.run(task, rows, gate)
     monkeypatch.undo()
     return seen
 
@@ -211,11 +202,11 @@ def test_a_release_too_many_is_refused(solver):
     algorithm, task = task_of(solver)
     plan = calibrated(algorithm, task)
     X = np.random.default_rng(0).normal(size=(30, 4))
-    with plan.meter(NoiseSource(0)) as meter:
-        rows, _ = Bounds(task).run(Table.of(X), meter)
-        algorithm.run(task, rows, meter)
+    with Gate(plan, NoiseSource(0)) as gate:
+        rows, _ = Bounds(task).run(Table.of(X), gate)
+        algorithm.run(task, rows, gate)
         with pytest.raises(tacit.privacy.PlanViolationError):
-            algorithm.run(task, rows, meter)
+            algorithm.run(task, rows, gate)
 
 
 # ---- samples
@@ -225,24 +216,24 @@ def test_stochastic_uses_the_expected_size_of_a_sample(monkeypatch):
     # Steps over samples of other sizes would be scaled otherwise if the realised size were used anywhere.
     X = np.eye(4)[np.arange(40) % 4] * [1.0, 0.5, 0.2, 0.1]
     seen = []
-    honest = Meter.sample
+    honest = Gate.sample
 
-    def sample(meter, name, n):
-        honest(meter, name, n)
+    def sample(gate, name):
+        honest(gate, name)
         return np.arange(seen.pop(), dtype=np.int64)
 
     def fit(size):
         seen.extend([size] * 100)
-        monkeypatch.setattr(Meter, "sample", sample)
+        monkeypatch.setattr(Gate, "sample", sample)
         values = []
-        release = GaussianVector.release
+        release = Gate.release
 
-        def watched(mechanism, meter, name, value):
+        def watched(gate, name, mechanism, *given):
             if name == "steps":
-                values.append(np.array(value))
-            return release(mechanism, meter, name, value)
+                values.append(np.array(given[0]))
+            return release(gate, name, mechanism, *given)
 
-        monkeypatch.setattr(GaussianVector, "release", watched)
+        monkeypatch.setattr(Gate, "release", watched)
         tacit.PCA(1, 5.0, center=False, row_norm=1.0, clip=1.0, solver="stochastic", random_state=0).fit(X)
         monkeypatch.undo()
         seen.clear()

@@ -22,7 +22,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
 from tacit.estimators.driver import private_fit
-from tacit.privacy import Meter, events
+from tacit.privacy import Gate, events
 from tacit.solvers import SOLVERS
 
 from .cases import (
@@ -39,7 +39,7 @@ from .cases import (
     sample,
     told,
 )
-from .transcripts import transcript, wrong_noise
+from .recorder import transcript, wrong_noise
 
 pytestmark = quiet
 
@@ -57,14 +57,20 @@ def test_a_solver_with_a_form_for_many_columns_is_tested_in_it():
 @pytest.mark.parametrize("epsilon", [0.5, math.inf])
 def test_a_fit_makes_the_releases_it_planned(case, epsilon, monkeypatch):
     made, plans = Counter(), []
-    grant = Meter.grant
+    take, release = Gate._take, Gate.release
 
-    def counted(meter, name, kind, count=1):
-        made[name, kind] += count
-        plans.append(meter._calibrated)
-        return grant(meter, name, kind, count)
+    def counted(gate, name, count):
+        made[name, *kinds_of] += count
+        plans.append(gate.promise)
+        return take(gate, name, count)
 
-    monkeypatch.setattr(Meter, "grant", counted)
+    def noted(gate, name, mechanism, *values):
+        kinds_of[:] = [mechanism.kind]
+        return release(gate, name, mechanism, *values)
+
+    kinds_of = []
+    monkeypatch.setattr(Gate, "_take", counted)
+    monkeypatch.setattr(Gate, "release", noted)
     fit = private_fit(case.request(epsilon), case.store(sample(case)[0]), sample(case)[1])
     calibrated = plans[0]
     assert all(plan is calibrated for plan in plans)

@@ -17,12 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.privacy.mechanisms import Threshold
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, one_shot, rescaled, text
+from tacit.problems import LOGISTIC, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
-from .transcripts import transcript, two_worlds
+from .recorder import transcript, two_worlds
 
 pytestmark = quiet
 
@@ -65,11 +66,11 @@ class Run:
     def task(self):
         options = Options(n_iter=5) if self.form == "rescaled" else Options()
         budget = Budget(self.epsilon, 1e-3, self.adjacency)
-        return Task(self.n, self.d, "logistic", 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
+        return Task(self.n, self.d, LOGISTIC, 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
 
     @cached_property
     def calibrated(self):
-        return self.solver.plan(self.task, 1.0).calibrate(self.task.budget)
+        return self.solver.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -79,9 +80,9 @@ class Run:
         return Rows(csr_array(Z) if FORMS[self.form][1] else Z, targets)
 
     def __call__(self, rows):
-        strengths = Strengths(np.full(self.d, self.l2), np.zeros(self.d))
-        with self.calibrated.meter(NoiseSource(next(self.seeds))) as meter:
-            return self.solver.run(self.task, rows, strengths, meter)
+        penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
+        with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
+            return self.solver.run(self.task, rows, penalty, gate)
 
 
 @every_form
@@ -219,10 +220,10 @@ def test_the_threshold_is_drawn_by_the_rows_it_gets_right():
 @every_adjacency
 def test_an_exact_threshold_is_no_release(form, adjacency, monkeypatch):
     """The best threshold in place of a drawn one is not what was planned."""
-    best = lambda self, meter, name, margins, positive: 0.0  # noqa: ARG005, E731
-    monkeypatch.setattr(Threshold, "release", best)
+    best = lambda self, grant, margins, positive: 0.0  # noqa: ARG005, E731
+    monkeypatch.setattr(Threshold, "draw", best)
     run = Run(form, adjacency)
-    with pytest.raises(RuntimeError, match="neither released nor skipped: 'threshold'"):
+    with pytest.raises(RuntimeError, match="release 'threshold' left without being counted"):
         run(run.rows(np.ones((run.n, run.d)), np.resize([1.0, -1.0], run.n)))
 
 

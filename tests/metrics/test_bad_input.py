@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from tacit.metrics import accuracy_score, evaluate, log_loss, mean_squared_error, r2_score, roc_auc_score
-from tacit.privacy import Meter
+from tacit.privacy import Gate
 
 SECRET, NUMBER = "diagnosis F32.1", 98765.4321
 Y = [0, 1, 0, 1]
@@ -30,7 +30,7 @@ def nothing_is_released(monkeypatch):
     def refuse(*_):
         raise AssertionError("a release was made")
 
-    monkeypatch.setattr(Meter, "grant", refuse)
+    monkeypatch.setattr(Gate, "release", refuse)
 
 
 def told_by(error):

@@ -20,9 +20,9 @@ from tacit.metrics import accuracy_score, evaluate, r2_score, roc_auc_score
 from tacit.metrics.classification import Accuracy, LogLoss
 from tacit.metrics.ranking import RocAuc
 from tacit.metrics.regression import SquaredErrors
-from tacit.privacy import Budget, Meter, audit, compose, epsilon_of
+from tacit.privacy import Budget, Gate, audit, compose, epsilon_of
 from tacit.privacy.mechanisms import Sensitivity
-from tests.guarantees.transcripts import half_the_noise
+from tests.guarantees.recorder import half_the_noise
 
 from .support import ADJACENCIES, CASES, LAW_NORM, LAWS, Case, every_adjacency, every_case, every_law, noisy_sums
 
@@ -149,9 +149,9 @@ def test_auto_takes_the_smaller_noise():
 
 def test_what_runs_is_what_is_planned(monkeypatch):
     granted = []
-    grant = Meter.grant
+    grant = Gate.grant
     monkeypatch.setattr(
-        Meter, "grant", lambda self, name, kind: (granted.append((name, kind)), grant(self, name, kind))[1]
+        Gate, "grant", lambda self, name, kind: (granted.append((name, kind)), grant(self, name, kind))[1]
     )
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = LogisticRegression().fit(X, X[:, 0] > 0)

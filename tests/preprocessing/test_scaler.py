@@ -102,7 +102,7 @@ def test_a_pickle_and_a_clone_hold_no_noise(form):
     scaler = PrivateScaler(2.0, random_state=1, **form).fit(table(300))
     written = pickle.dumps(scaler)
     assert b"NoiseSource" not in written
-    assert b"Meter" not in written
+    assert b"Gate" not in written
     again = pickle.loads(written)
     np.testing.assert_array_equal(again.transform(table(300)), scaler.transform(table(300)))
     assert again.guarantee_ == scaler.guarantee_

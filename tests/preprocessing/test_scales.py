@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 
 from tacit.preprocessing.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
-from tacit.privacy import Budget, Plan
+from tacit.privacy import Budget, Gate, Plan
 from tacit.privacy.mechanisms import Quantile, selection
 
-from .support import meter, neighbours, spend, transcript
+from .support import neighbours, open_gate, spend, transcript
 
 ADJACENCIES = ("add-remove", "replace-one")
 both = pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -52,7 +52,7 @@ def test_what_is_declared_costs_nothing():
     assert LabelScale(N, (-1.0, 5.0)).releases(1.0) == ()
     assert NormScale(N, D, row_norm=3.0).releases(1.0) == ()
     assert NormScale(N, D, row_norm=3.0).share(Budget(1.0, 1e-6), D) == 0.0
-    other = meter(MagnitudeScale(N, D).releases(1.0))
+    other = open_gate(MagnitudeScale(N, D).releases(1.0))
     assert NormScale(N, D, row_norm=3.0).run(other, np.ones(N)) == 3.0
     result = LabelScale(N, (-1.0, 5.0)).run(other, np.ones(N))
     assert (result.low[0], result.high[0]) == (pytest.approx(-1.0), pytest.approx(5.0))
@@ -166,9 +166,9 @@ def test_norm_scores_move_by_at_most_their_spread(monkeypatch, adjacency):
     seen = []
     original = selection._pick
 
-    def pick(scores, spread, grant, prior=None):
-        seen.append((scores.copy(), spread, prior.copy()))
-        return original(scores, spread, grant, prior)
+    def pick(scores, spread, *drawn):
+        seen.append((scores.copy(), spread, drawn[-1].copy()))
+        return original(scores, spread, *drawn)
 
     monkeypatch.setattr(selection, "_pick", pick)
     rng = np.random.default_rng(6)
@@ -316,7 +316,7 @@ def test_norm_bound_is_near_the_high_quantile(law, size, adjacency):
 def test_norm_bound_on_a_small_part_of_a_budget():
     scale = NormScale(3000, 50)
     plan = (*scale.releases(0.05), *MagnitudeScale(3000, 1, "rest").releases(0.95))
-    bounds = [scale.run(meter(plan, seed=seed), np.ones(3000)) for seed in range(20)]
+    bounds = [scale.run(open_gate(plan, seed=seed), np.ones(3000)) for seed in range(20)]
     assert min(bounds) == 1.0
     assert np.median(bounds) <= 3.0
     assert max(bounds) <= 32.0  # of 2^20: candidates above the longest row are not drawn evenly
@@ -341,13 +341,14 @@ def test_norm_preference_does_not_depend_on_the_data():
     """Lower candidates are preferred by a public amount: the steepness comes from the plan alone."""
     seen = []
 
-    def release(self, *_):
+    def draw(self, grant, _):
+        grant.take()
         seen.append(self.steepness)
         return 1.0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Quantile, "release", release)
+        patch.setattr(Quantile, "draw", draw)
         for norms in (np.zeros(N), np.full(N, 1e9)):
             scale = NormScale(N, D)
-            scale.run(Plan(*scale.releases(1.0)).calibrate(Budget(1.0, 1e-6)).meter(None), norms)
+            scale.run(Gate(Plan(*scale.releases(1.0)).calibrate(Budget(1.0, 1e-6), ROWS, "test"), None), norms)
     assert seen[0] == seen[1] > 0

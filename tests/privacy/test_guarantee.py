@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from tacit.privacy import Budget, Guarantee, Plan, Release, UnsupportedEventError, compose, epsilon_of, gdp, mu_of
 from tests.privacy.test_events import MALFORMED, any_event
+from tests.units import ROWS
 
 N = 48_842
 
@@ -42,7 +43,7 @@ def test_the_sentence_of_the_design():
         Release("gradients", "gaussian", share=0.75, count=30),
     )
     budget = Budget(1.0, N**-1.5)
-    said = guarantee(plan.calibrate(budget).event, 1.0, budget.delta)
+    said = guarantee(plan.calibrate(budget, ROWS, "test").event, 1.0, budget.delta)
     assert str(said) == ("(1.0, 9.3e-08)-DP, add-remove one row of 48,842; gradient solver, 33 Gaussian releases")
     assert said.recompute() <= 1.0
 
@@ -146,7 +147,7 @@ def test_recompute_and_mu():
 def test_a_calibrated_plan_recomputes_to_at_most_its_budget(adjacency):
     for kind in ("gaussian", "laplace", "exponential"):
         budget = Budget(1.0, 1e-6, adjacency)
-        event = Plan(Release("r", kind, share=1.0, count=4)).calibrate(budget).event
+        event = Plan(Release("r", kind, share=1.0, count=4)).calibrate(budget, ROWS, "test").event
         said = Guarantee(budget.epsilon, budget.delta, budget.adjacency, kind, event, N)
         assert 0.99 <= said.recompute() <= 1.0
 

@@ -6,6 +6,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
 
 from tacit.privacy import Budget, Plan, Release, accounting, calibration, epsilon_of, events, gdp
+from tests.units import ROWS
 
 DELTA = 1e-6
 PLANS = {
@@ -37,7 +38,7 @@ def grids(monkeypatch):
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 @pytest.mark.parametrize("epsilon", [100.0, 1e6, 1e9])
 def test_calibration_lands_below_epsilon_with_grids_of_bounded_size(plan, epsilon, grids):
-    calibrated = plan.calibrate(Budget(epsilon, DELTA))
+    calibrated = plan.calibrate(Budget(epsilon, DELTA), ROWS, "test")
     assert 0.985 * epsilon <= epsilon_of(calibrated.event, DELTA) <= epsilon
     assert max(grids, default=0) <= 4 * accounting._POINTS_OF_ALL
     assert len(grids) <= 12
@@ -83,7 +84,7 @@ def test_usual_events_keep_the_finest_spacing_and_others_a_power_of_two_of_it():
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS.keys())
 def test_an_epsilon_without_use_is_refused_in_plain_words(plan):
     with pytest.raises(ValueError, match=r"epsilon=1e\+300 is too large.*float\('inf'\)"):
-        plan.calibrate(Budget(1e300, DELTA))
+        plan.calibrate(Budget(1e300, DELTA), ROWS, "test")
 
 
 def test_a_search_that_meets_a_jump_ends_after_few_evaluations():
@@ -99,7 +100,7 @@ def test_a_search_that_meets_a_jump_ends_after_few_evaluations():
 
 
 def test_a_grid_on_which_the_library_overflows_is_left_for_a_coarser_one():
-    calibrated = Plan(Release("a", "gaussian", 1.0, 100, 0.01)).calibrate(Budget(1e6, 1e-5))
+    calibrated = Plan(Release("a", "gaussian", 1.0, 100, 0.01)).calibrate(Budget(1e6, 1e-5), ROWS, "test")
     cost = epsilon_of(calibrated.event, 1e-5)  # a warning would be an error here
     assert 0.99e6 < cost <= 1e6
 

@@ -14,8 +14,9 @@ from dp_accounting import (
     ZCDpEvent,
 )
 
-from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Plan, Promise, Release, Unit
 from tacit.privacy.events import OBJECTIVE_COST
+from tests.units import ROWS
 
 
 def release(name="r", kind="gaussian", **kwargs):
@@ -74,7 +75,11 @@ def test_releases_and_plans_are_frozen_and_hashable():
     assert plan == Plan(release("a"), release("b"))
     assert plan != Plan(release("b"), release("a"))
     assert len({plan, Plan(release("a"), release("b"))}) == 1
-    for thing, name in ((plan, "releases"), (plan.releases[0], "count"), (plan.calibrate(Budget(1, 1e-6)), "budget")):
+    for thing, name in (
+        (plan, "releases"),
+        (plan.releases[0], "count"),
+        (plan.calibrate(Budget(1, 1e-6), ROWS, "test"), "budget"),
+    ):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
 
@@ -127,8 +132,8 @@ def test_plans_add_up():
 
 def test_calibrated_plan_looks_up_by_name():
     plan = Plan(release("a", share=1.0), release("b", multiplier=7.0))
-    calibrated = plan.calibrate(Budget(1.0, 1e-6))
-    assert isinstance(calibrated, CalibratedPlan)
+    calibrated = plan.calibrate(Budget(1.0, 1e-6), ROWS, "test")
+    assert isinstance(calibrated, Promise)
     assert calibrated.multiplier("b") == 7.0
     assert calibrated.multipliers == (calibrated.multiplier("a"), 7.0)
     assert calibrated.event == ComposedDpEvent((GaussianDpEvent(calibrated.multiplier("a")), GaussianDpEvent(7.0)))
@@ -137,10 +142,26 @@ def test_calibrated_plan_looks_up_by_name():
         calibrated.multiplier("c")
 
 
-def test_a_calibrated_plan_needs_a_multiplier_for_each_release():
+def test_a_promise_needs_a_multiplier_for_each_release():
     with pytest.raises(ValueError, match="zip"):
-        CalibratedPlan(Plan(release("a"), release("b")), Budget(1.0, 1e-6), (1.0,))
+        Promise(Plan(release("a"), release("b")), Budget(1.0, 1e-6), ROWS, "test", (1.0,))
 
 
-def test_a_calibrated_plan_opens_meters():
-    assert isinstance(Plan(release()).calibrate(Budget(1.0, 1e-6)).meter(NoiseSource(0)), Meter)
+def test_a_part_of_a_promise_has_the_multipliers_of_the_whole():
+    whole = Plan(release("a/x"), release("b/x", share=3.0), release("a/y")).calibrate(Budget(1.0, 1e-6), ROWS, "all")
+    part = whole.part("a/")
+    assert [r.name for r in part.plan.releases] == ["x", "y"]
+    assert part.multipliers == (whole.multiplier("a/x"), whole.multiplier("a/y"))
+    assert (part.budget, part.unit, part.solver) == (whole.budget, ROWS, "all")
+    with pytest.raises(ValueError, match="at least one release"):
+        whole.part("c/")
+
+
+def test_a_unit_is_a_row_of_weight_one():
+    assert (ROWS.kind, ROWS.n, ROWS.weight) == ("row", 1_000, 1.0)
+    with pytest.raises(ValueError, match="kind must be one of 'row'"):
+        Unit("person", 10)
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        Unit("row", 0)
+    with pytest.raises(ValueError, match="a row has weight 1"):
+        Unit("row", 10, 2.0)

@@ -17,6 +17,7 @@ from tacit import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Guarantee, Plan, Release
 from tacit.report.model import MOST_ROWS, Remark, _at_most, _percent, model_report, write
 from tacit.report.page import Part, interval, stacked_bar
+from tests.units import ROWS
 
 SECTIONS = ("guarantee", "budget", "coefficients", "not-covered", "check")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -168,7 +169,7 @@ def test_a_release_without_a_share_is_listed(regression):
         Release("one", "laplace", multiplier=30.0), Release("two", "gaussian", share=1.0, count=1_000, sampling=0.01)
     )
     regression = _copy(regression)
-    regression.plan_ = plan.calibrate(Budget(3.0, 1e-4))
+    regression.plan_ = plan.calibrate(Budget(3.0, 1e-4), ROWS, "test")
     told = Page(model_report(regression)).text["budget"]
     assert "onefixed1laplaceall30" in told
     assert "two100.0%1,000gaussian0.01 of them, by chance" in told

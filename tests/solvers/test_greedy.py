@@ -5,10 +5,11 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from tacit.privacy import NoiseSource
-from tacit.solvers import GreedySolver, Rows, Strengths
+from tacit.privacy import Gate, NoiseSource
+from tacit.problems import Penalty
+from tacit.solvers import GreedySolver, Rows
 from tacit.solvers.greedy import Settings
-from tests.guarantees.transcripts import transcript
+from tests.guarantees.recorder import transcript
 
 from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, table, task
 
@@ -17,10 +18,10 @@ ALL = ("l2", "l1", "bounds")
 
 
 def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
-    """Run the solver on the whole budget; the meter checks that the plan was kept."""
-    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1), low, high)
-    with SOLVER.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(seed)) as meter:
-        return SOLVER.run(problem, data, strengths, meter)
+    """Run the solver on the whole budget; the gate checks that the plan was kept."""
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
+    with Gate(SOLVER.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
+        return SOLVER.run(problem, data, penalty, gate)
 
 
 def weights(*args, **kwargs):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from tacit.privacy import Budget, Meter, events
+from tacit.privacy import Budget, events
+from tacit.problems import LOGISTIC, LOSSES
 from tacit.solvers import ObjectiveSolver, Rows, Task
 from tacit.solvers import objective as module
 from tacit.solvers.objective import Settings
@@ -25,7 +26,7 @@ from .support import (
     task,
 )
 
-every_loss = pytest.mark.parametrize("loss", ObjectiveSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in ObjectiveSolver.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=120, database=None)
 
 
@@ -85,13 +86,13 @@ def test_generous_budgets_come_close(loss):
 
 
 def found(loss, mu, n=10_000, d=20, fit_intercept=True):
-    return Settings.of(Task(n, d, loss, 1, False, fit_intercept, Budget.from_mu(mu, 1e-6)))
+    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, Budget.from_mu(mu, 1e-6)))
 
 
 @either_intercept
 def test_usual_settings(fit_intercept):
     width = 20 + fit_intercept
-    for loss in ObjectiveSolver.losses:
+    for loss in (loss.name for loss in ObjectiveSolver.losses):
         for nu in (0.5, 0.01, 1e-3):  # up to where there is little noise
             assert found(loss, 21 / (10_000 * nu), fit_intercept=fit_intercept) == Settings(
                 pytest.approx(math.sqrt(width)), pytest.approx(1.0)
@@ -112,12 +113,12 @@ def test_settings_grow_as_the_noise_vanishes():
 def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
     """Deviation z L R and modulus h R^2 z / ratio; twice as much of both for replace-one."""
     problem = task(loss, 60, 3, epsilon=2.0, adjacency=adjacency)
-    z, _ = ObjectiveSolver().plan(problem, 1.0).calibrate(problem.budget).multipliers
+    z, _ = ObjectiveSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test").multipliers
     factor = 1.0 if adjacency == "add-remove" else 2.0
     h, squared_radius = (0.25 if loss == "logistic" else 1.0), 4.0
     seen = captured(problem, rows(loss, 60, 3))
     np.testing.assert_allclose(seen.problem._penalty, factor * h * squared_radius * z / events.OBJECTIVE_RATIO)
-    draws = [captured(problem, rows(loss, 60, 3), seed=seed).problem._linear for seed in range(200)]
+    draws = [captured(problem, rows(loss, 60, 3), seed=seed).linear for seed in range(200)]
     assert np.std(draws) == pytest.approx(factor * math.sqrt(squared_radius) * z, rel=0.1)
     assert abs(np.mean(draws)) < 0.2 * np.std(draws)
 
@@ -196,14 +197,14 @@ def captured(problem, data, most=2_000, **options):
     seen = Seen()
     minimiser, gradient = module._Problem.minimiser, module._Problem.gradient
 
-    def counted(self, w):
+    def counted(self, w, linear):
         seen.gradients += 1
         assert seen.gradients <= most, "the search does not end"
-        return gradient(self, w)
+        return gradient(self, w, linear)
 
-    def watched(self, tolerance):
-        seen.problem, seen.tolerance = self, tolerance
-        seen.found = minimiser(self, tolerance)
+    def watched(self, linear):
+        seen.problem, seen.linear = self, linear
+        seen.found = minimiser(self, linear)
         return seen.found
 
     with patch.object(module._Problem, "minimiser", watched), patch.object(module._Problem, "gradient", counted):
@@ -218,11 +219,11 @@ def exact_gradient(seen):
     wide = np.hstack([Z, np.ones((len(Z), 1))]) if problem._task.fit_intercept else Z
     total = [
         mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-        for p, v, b in zip(problem._penalty, w, problem._linear, strict=True)
+        for p, v, b in zip(problem._penalty, w, seen.linear, strict=True)
     ]
     for row, target in zip(wide.tolist(), problem._rows.targets.tolist(), strict=True):
         margin = mpmath.fdot(zip(map(mpmath.mpf, row), w, strict=True))
-        if problem._task.loss == "logistic":
+        if problem._task.loss == LOGISTIC:
             slope = -target / (1 + mpmath.exp(target * margin))
         else:
             bound = problem._settings.slope
@@ -270,7 +271,7 @@ KINDS = (
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("kind", KINDS)
 @given(
-    loss=st.sampled_from(ObjectiveSolver.losses),
+    loss=st.sampled_from([loss.name for loss in ObjectiveSolver.losses]),
     n=st.integers(1, 12),
     d=st.integers(1, 15),
     seed=st.integers(0, 10**6),
@@ -292,7 +293,7 @@ def test_the_search_ends_at_a_gradient_within_its_bound(
     data = Rows(csr_array(Z) if sparse else Z, targets)
     seen = captured(task(loss, n, d, sparse, fit_intercept, epsilon), data, most=50_000, l2=l2, seed=seed)
     with mpmath.workdps(50):
-        assert exact_gradient(seen) <= seen.tolerance + seen.problem.rounding
+        assert exact_gradient(seen) <= seen.problem.tolerance + seen.problem.rounding
     assert np.all(np.isfinite(seen.found))
 
 
@@ -309,10 +310,8 @@ def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, ad
     """The minimiser itself, by Newton's method in 50 digits: twice the distance to it is within the sensitivity."""
     problem, data = task(loss, 6, 2, fit_intercept=False, adjacency=adjacency), rows(loss, 6, 2)
     sizes = []
-    release = module.GaussianVector.release
-    with patch.object(
-        module.GaussianVector, "release", lambda self, *a: sizes.append(self.sensitivity) or release(self, *a)
-    ):
+    draw = module.GaussianVector.draw
+    with patch.object(module.GaussianVector, "draw", lambda self, *a: sizes.append(self.sensitivity) or draw(self, *a)):
         seen = captured(problem, data)
     with mpmath.workdps(50):
         Z = [[mpmath.mpf(v) for v in row] for row in table(seen.problem._rows).tolist()]
@@ -320,7 +319,7 @@ def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, ad
         for _ in range(6):
             g = [
                 mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-                for p, v, b in zip(seen.problem._penalty, w, seen.problem._linear, strict=True)
+                for p, v, b in zip(seen.problem._penalty, w, seen.linear, strict=True)
             ]
             H = mpmath.diag([mpmath.mpf(float(p)) for p in seen.problem._penalty])
             for row, target in zip(Z, seen.problem._rows.targets.tolist(), strict=True):
@@ -340,18 +339,3 @@ def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, ad
         distance = mpmath.norm([mpmath.mpf(float(v)) - u for v, u in zip(seen.found, w, strict=True)])
     assert 2 * distance <= sizes[0].under(adjacency)
     assert sizes[0].add_remove == sizes[0].replace_one  # any two worlds
-
-
-def test_the_meter_is_asked_for_the_linear_term_before_the_rows_are_read():
-    """The draw does not depend on data; a run that cannot draw never looks at the rows."""
-
-    class Unread:
-        def __getattribute__(self, name):
-            raise AssertionError("rows were read")
-
-    problem = task("logistic", 10, 2)
-    with (
-        patch.object(Meter, "grant", side_effect=RuntimeError("no grant")),
-        pytest.raises(RuntimeError, match="no grant"),
-    ):
-        run(problem, Unread())

@@ -34,11 +34,11 @@ def few_are_many(monkeypatch):
 def noiseless(monkeypatch):
     """Rules as for the budget that was asked for, but noise is left out."""
 
-    def release(self, meter, name, value):
-        meter.grant(name, self.kind)
+    def draw(self, grant, value):  # noqa: ARG001
+        grant.take()
         return np.array(value, dtype=np.float64)
 
-    monkeypatch.setattr(GaussianVector, "release", release)
+    monkeypatch.setattr(GaussianVector, "draw", draw)
     monkeypatch.setattr(selection, "_pick", lambda scores, *_: int(np.argmax(scores)))
 
 
@@ -55,7 +55,7 @@ def words(n, d, seed=0):
 
 def reference(problem, data, l2):
     """The weights without noise, from dense arrays: the module's rules in plain NumPy."""
-    calibrated = SOLVERS["gradient"].plan(problem, 1.0).calibrate(problem.budget)
+    calibrated = SOLVERS["gradient"].plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
     n, d, steps = problem.n, problem.d, rescaled.Settings.of(problem).steps
     Z, positive = table(data), data.targets > 0
     X = Z / np.maximum(np.linalg.norm(Z, axis=1), math.sqrt(d))[:, None]
@@ -142,9 +142,9 @@ def test_no_weight_is_penalised_less_than_a_tenth_of_what_is_asked(monkeypatch):
     seen = {}
     run = rescaled._Descent.run
 
-    def noted(descent, meter, penalty):
+    def noted(descent, gate, penalty):
         seen.update(penalty=penalty, b=descent._b)
-        return run(descent, meter, penalty)
+        return run(descent, gate, penalty)
 
     monkeypatch.setattr(rescaled._Descent, "run", noted)
     problem = task("logistic", n, d, True, epsilon=20.0)

@@ -10,16 +10,16 @@ from scipy.optimize import linprog, minimize
 from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
-from tacit.privacy import Budget, Meter, NoiseSource
-from tacit.problems import L1, L2
-from tacit.solvers import Options, Rows, SGDSolver, Strengths, Task
+from tacit.privacy import Budget, Gate, NoiseSource
+from tacit.problems import HINGE, LOSSES, MULTINOMIAL, Penalty
+from tacit.solvers import Options, Rows, SGDSolver, Task
 from tacit.solvers import sgd as module
 from tacit.solvers.sgd import Settings, _proximal
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import PLAIN_LOSSES, either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
+from .support import either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
 
-every_loss = pytest.mark.parametrize("loss", SGDSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 
 
@@ -39,8 +39,8 @@ def smooth_optimum(loss, data, l2, l1, fit_intercept):
     def value_and_slope(parts):
         w = parts[: d + 1] - parts[d + 1 :]
         margins = wide @ w
-        value = PLAIN_LOSSES[loss].value(margins, data.targets).mean() + ridge @ w**2 / 2
-        slope = wide.T @ PLAIN_LOSSES[loss].derivative(margins, data.targets) / n + ridge * w
+        value = LOSSES[loss].value(margins, data.targets).mean() + ridge @ w**2 / 2
+        slope = wide.T @ LOSSES[loss].derivative(margins, data.targets) / n + ridge * w
         return value + np.tile(lasso, 2) @ parts, np.concatenate([lasso + slope, lasso - slope])
 
     bounds = [(0, None)] * (2 * d + 2)
@@ -74,8 +74,8 @@ def optimum(loss, data, l2, l1, fit_intercept):
 
 @pytest.mark.parametrize(
     ("loss", "l2", "l1"),
-    [(loss, 0.01, 0.0) for loss in SGDSolver.losses]
-    + [(loss, 0.0, 0.02) for loss in SGDSolver.losses if loss != "multinomial"],  # for which there is no peer
+    [(loss.name, 0.01, 0.0) for loss in SGDSolver.losses]
+    + [(loss.name, 0.0, 0.02) for loss in SGDSolver.losses if loss != MULTINOMIAL],  # for which there is no peer
 )
 @either_intercept
 @either_table
@@ -114,9 +114,9 @@ def test_the_intercept_is_not_penalised():
 def test_each_feature_may_have_its_own_penalty():
     data, problem = rows("squared", 500, 3, seed=3), task("squared", 500, 3, epsilon=math.inf)
     solver = SGDSolver()
-    with solver.plan(problem, 1.0).calibrate(problem.budget).meter(NoiseSource(0)) as meter:
-        strengths = Strengths(np.array([1e6, 0.0, 0.0]), np.array([0.0, 1e6, 0.0]))
-        weights = solver.run(problem, data, strengths, meter).weights[0]
+    with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(0)) as gate:
+        penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
+        weights = solver.run(problem, data, penalty, gate).weights[0]
     assert abs(weights[0]) < 1e-5
     assert weights[1] == 0.0
     assert abs(weights[2]) > 1e-2
@@ -150,7 +150,7 @@ strengths = st.floats(0.0, 1e3)
 @given(numbers, st.floats(1e-6, 1e3), strengths, strengths)
 @repeatable
 def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
-    expected = (L1(l1) + L2(l2)).prox([w], step)[0]
+    expected = Penalty(l1, l2).prox([w], step)[0]
     found = _proximal(np.array([w]), step, np.array([l2]), np.array([l1]))[0]
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * (1 + abs(w)))
     assert (found == 0.0) == (expected == 0.0)
@@ -161,13 +161,13 @@ def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
 
 def rules(loss="logistic", n=10_000, d=20, mu=0.5, fit_intercept=True, **options):
     budget = Budget.from_mu(mu, 1e-6) if math.isfinite(mu) else Budget(math.inf, 1e-6)
-    return Settings.of(Task(n, d, loss, 1, False, fit_intercept, budget, "l2", Options(**options)))
+    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, budget, "l2", Options(**options)))
 
 
 @either_intercept
 def test_usual_settings(fit_intercept):
     width = 20 + fit_intercept
-    for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared hinge": 2}.items():
+    for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared_hinge": 2}.items():
         found = rules(loss, mu=0.5, fit_intercept=fit_intercept)
         assert (found.steps, found.tail, found.kink) == (200, 100, 1.0)
         assert found.sampling == pytest.approx(2.0 * 0.5 / math.sqrt(200))
@@ -184,7 +184,7 @@ def test_a_small_table_is_taken_whole_and_a_large_one_has_a_least_sample():
 
 def test_the_noise_of_a_step_is_near_twice_its_sensitivity():
     problem = task("logistic", 10**5, 20, epsilon=1.0)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget)
+    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
     assert 1.5 < calibrated.multiplier("gradients") < 3.0
 
 
@@ -212,7 +212,7 @@ def test_without_noise_the_kink_narrows_and_steps_shorten_with_it():
     np.testing.assert_allclose(np.array(steps) / kinks, 1 / 21)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in SGDSolver.losses if loss != "hinge"])
+@pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses if loss != HINGE])
 def test_other_losses_have_no_kink(loss):
     assert {rules(loss, mu=math.inf).at(k)[1:] for k in (0, 500, 1999)} == {(rules(loss, mu=math.inf).step, 1.0)}
 
@@ -250,7 +250,7 @@ def test_the_plan_is_one_release_on_samples():
 def test_another_accountant_finds_the_same_epsilon(n, epsilon):
     """The event built by hand from the rules, through dp_accounting alone."""
     problem = task("logistic", n, 10, epsilon=epsilon)
-    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget)
+    calibrated = SGDSolver().plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test")
     rule = Settings.of(problem)
     event = PoissonSampledDpEvent(rule.sampling, GaussianDpEvent(calibrated.multiplier("gradients")))
     assert calibrated.event == SelfComposedDpEvent(event, rule.steps)
@@ -264,8 +264,8 @@ def test_another_accountant_finds_the_same_epsilon(n, epsilon):
 @pytest.mark.parametrize("batch_size", [10, 60])
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch_size, monkeypatch):
     problem = task(loss, 60, 4, sparse, fit_intercept, batch_size=batch_size, n_passes=2)
-    samples, sample = [], Meter.sample
-    monkeypatch.setattr(Meter, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
+    samples, sample = [], Gate.sample
+    monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
     with transcript() as steps:
         solution = run(problem, rows(loss, 60, 4, sparse))
     assert len(steps) == Settings.of(problem).steps == (12 if batch_size == 10 else 2)
@@ -278,8 +278,8 @@ def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch
 
 def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatch):
     problem = task("logistic", 2000, 2, batch_size=100, n_passes=10)
-    samples, sample = [], Meter.sample
-    monkeypatch.setattr(Meter, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
+    samples, sample = [], Gate.sample
+    monkeypatch.setattr(Gate, "sample", lambda *a: samples.append(sample(*a)) or samples[-1])
     run(problem, rows("logistic", 2000, 2))
     assert len({tuple(places) for places in samples}) == 200
     sizes = [len(places) for places in samples]
@@ -290,11 +290,11 @@ def test_samples_are_new_each_time_and_of_the_size_that_was_asked_for(monkeypatc
 def take(monkeypatch, places):
     """Make every sample that of these rows."""
 
-    def sample(meter, name, _):
-        meter._sampled[name] = 1
+    def sample(gate, name):
+        gate._sampled[name] = 1
         return places
 
-    monkeypatch.setattr(Meter, "sample", sample)
+    monkeypatch.setattr(Gate, "sample", sample)
 
 
 def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):

@@ -17,15 +17,15 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
 from numpy.typing import NDArray
 
-from tacit.privacy import Budget, CalibratedPlan, Meter, NoiseSource, audit, checks, events
-from tacit.solvers import SOLVERS, Options, Rows, Solver, Strengths, Task, choose
-from tacit.solvers.task import LossName
+from tacit.privacy import Budget, Gate, NoiseSource, Promise, audit, checks, events
+from tacit.problems import LOSSES, MULTINOMIAL, SQUARED, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Solver, Task, choose
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
 SECONDS, LEAST, MOST = 25.0, 200, 10_000
@@ -43,27 +43,27 @@ _ONE_STEP = {
 
 def run(arguments: Namespace) -> int:
     """Audit; 1 when a bound contradicts the claim."""
-    loss = checks.one_of("loss", arguments.loss, get_args(LossName))
+    loss = LOSSES[checks.one_of("loss", arguments.loss, tuple(LOSSES))]
     confidence = checks.open_unit("confidence", arguments.confidence)
     budget = Budget(arguments.epsilon, arguments.delta, arguments.adjacency)
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
-    outputs = CLASSES if loss == "multinomial" else 1
-    task = Task(ROWS, 1, loss, outputs, False, False, budget)  # type: ignore[arg-type]
+    outputs = CLASSES if loss == MULTINOMIAL else 1
+    task = Task(ROWS, 1, loss, outputs, False, False, budget)
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     if arguments.steps == "one":
         task = replace(task, options=_ONE_STEP.get(solver.name, Options()))
-    calibrated = solver.plan(task, 1.0).calibrate(budget)
-    once, (one, other) = mechanism(solver, task, calibrated), neighbours(solver, task)
+    promise = solver.plan(task, 1.0).calibrate(budget, task.unit, solver.name)
+    once, (one, other) = mechanism(solver, task, promise), neighbours(solver, task)
     trials = _affordable(once, one) if arguments.trials is None else arguments.trials
     result = audit.audit(once, one, other, budget.delta, trials, confidence=confidence)
-    gaussian = all(isinstance(leaf, GaussianDpEvent) for leaf, _ in events.walk(calibrated.event))
+    gaussian = all(isinstance(leaf, GaussianDpEvent) for leaf, _ in events.walk(promise.event))
     refuted = result.contradicts(**({"claimed_mu": budget.mu} if gaussian else {"claimed_epsilon": budget.epsilon}))
     told = {
         "solver": solver.name,
         "loss": loss,
         "adjacency": budget.adjacency,
-        "releases": events.describe(calibrated.event),
+        "releases": events.describe(promise.event),
         "claimed": {"epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu if gaussian else None},
         "found": {"epsilon": result.epsilon, "mu": result.mu if gaussian else None},
         "tested": "mu" if gaussian else "epsilon",
@@ -75,42 +75,35 @@ def run(arguments: Namespace) -> int:
     return int(refuted)
 
 
-def mechanism(solver: Solver, task: Task, calibrated: CalibratedPlan) -> Callable[[Rows], NDArray[np.float64]]:
+def mechanism(solver: Solver, task: Task, promise: Promise) -> Callable[[Rows], NDArray[np.float64]]:
     """From bounded rows to all that the solver returns, with fresh noise for each call."""
-    strengths = Strengths(np.zeros(task.d), np.zeros(task.d))
+    penalty = Penalty().on(np.ones(task.d))
 
     def once(rows: Rows) -> NDArray[np.float64]:
-        with calibrated.meter(NoiseSource()) as meter:
-            seen = meter if len(rows.targets) == task.n else cast(Meter, MeterOfPresent(meter, len(rows.targets)))
-            solution = solver.run(task, rows, strengths, seen)
+        with GateOfPresent(promise, NoiseSource(), len(rows.targets)) as gate:
+            solution = solver.run(task, rows, penalty, gate)
         return np.concatenate([solution.weights.ravel(), solution.noise.ravel()])
 
     return once
 
 
-class MeterOfPresent:
-    """A meter of which samples are drawn of all declared rows, and hold those that are in the table: the first ones."""
+class GateOfPresent(Gate):
+    """A gate of which samples are drawn of all declared rows, and hold those that are in the table: the first ones."""
 
-    def __init__(self, meter: Meter, present: int) -> None:
-        self._meter, self._present = meter, present
+    def __init__(self, promise: Promise, source: NoiseSource, present: int) -> None:
+        super().__init__(promise, source)
+        self._present = present
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._meter, name)
-
-    def sample(self, name: str, n: int) -> NDArray[np.int64]:
-        """As `Meter.sample`."""
-        return self.samples(name, n, 1)[0]
-
-    def samples(self, name: str, n: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As `Meter.samples`."""
-        rows, starts = self._meter.samples(name, n, count)
+    def samples(self, name: str, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As `Gate.samples`."""
+        rows, starts = super().samples(name, count)
         there = rows < self._present
         return rows[there], np.concatenate([[0], np.cumsum(there)])[starts]
 
 
 def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
     """Two tables of bounded rows that differ in the last one, which one of them may be without."""
-    low, high = {"squared": (-SIZE, SIZE), "multinomial": (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
+    low, high = {SQUARED: (-SIZE, SIZE), MULTINOMIAL: (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
     Z = np.resize([SIZE, -SIZE], (task.n - 1, task.d))
     targets = np.resize([low, low, high, high], task.n - 1)
     if solver.name == "objective":  # whose row tells most where the weights speak against it

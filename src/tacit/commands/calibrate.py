@@ -13,14 +13,13 @@ import math
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dp_accounting import DpEvent
 
 from tacit.estimators import driver
 from tacit.privacy import (
     Budget,
-    CalibratedPlan,
     Guarantee,
     Plan,
     Release,
@@ -30,8 +29,9 @@ from tacit.privacy import (
     events,
     mu_of,
 )
+from tacit.privacy.calibration import calibrate
+from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Task, choose
-from tacit.solvers.task import LossName
 
 
 def run(arguments: Namespace) -> int:
@@ -120,37 +120,37 @@ def _answer(arguments: Namespace) -> Answer:
         return _of_fit(arguments, budget)
     [(count, sampling)] = _times(arguments, 1)
     plan = Plan(Release("gaussian", "gaussian", share=1.0, count=count, sampling=sampling))
-    return _of_plan(plan.calibrate(budget))
+    return _of_plan(plan, budget, calibrate(plan, budget))
 
 
-def _of_plan(calibrated: CalibratedPlan, fit: str = "") -> Answer:
-    releases = tuple(zip(calibrated.plan.releases, calibrated.multipliers, strict=True))
-    return Answer(calibrated.event, calibrated.budget.delta, releases, calibrated.budget.epsilon, fit)
+def _of_plan(plan: Plan, budget: Budget, multipliers: tuple[float, ...], fit: str = "") -> Answer:
+    releases = tuple(zip(plan.releases, multipliers, strict=True))
+    return Answer(plan.event(multipliers), budget.delta, releases, budget.epsilon, fit)
 
 
 def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     """The releases that find scales included."""
     if arguments.rows is None:
         raise ValueError("a fit needs --rows as well as --columns")
-    loss = checks.one_of("loss", arguments.loss, get_args(LossName))
+    loss = LOSSES[checks.one_of("loss", arguments.loss, tuple(LOSSES))]
     classes = checks.count("classes", arguments.classes, least=2)
-    if classes > 2 and loss == "logistic":
-        loss = "multinomial"
+    if classes > 2 and loss == LOGISTIC:
+        loss = MULTINOMIAL
     task = Task(
         checks.count("rows", arguments.rows, least=2),
         checks.count("columns", arguments.columns),
-        loss,  # type: ignore[arg-type]
-        classes if classes > 2 and loss != "squared" else 1,
+        loss,
+        classes if classes > 2 and loss != SQUARED else 1,
         arguments.sparse,
         not arguments.no_intercept,
         budget,
     )
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     bounds = tuple(arguments.y_bounds) if arguments.y_bounds else None
-    request = driver.Request(task, solver, 0.0, arguments.row_norm, bounds, None, 0)
-    calibrated = driver.planned(request)
-    told = f"{solver.name} solver, {loss} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
-    return _of_plan(calibrated, told)
+    request = driver.Request(task, solver, Penalty(), arguments.row_norm, bounds, None, 0)
+    promise = driver.planned(request)
+    told = f"{solver.name} solver, {loss.words} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
+    return _of_plan(promise.plan, budget, promise.multipliers, told)
 
 
 def _of_noise(arguments: Namespace, delta: float) -> Answer:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from tacit._types import Floats
 from tacit.estimators.progress import tell_progress
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import (
@@ -23,17 +24,13 @@ from tacit.preprocessing.scales import (
     PooledScale,
     Scaling,
 )
-from tacit.preprocessing.validation import LARGEST, SMALLEST
-from tacit.privacy import Guarantee, Meter, NoiseSource, Plan
-from tacit.privacy.plan import CalibratedPlan
-from tacit.problems import clip_rows
-from tacit.solvers import Rows, Solver, Strengths, Task, limits
+from tacit.privacy import Gate, Guarantee, Plan, Promise
+from tacit.problems import SQUARED, Penalty, clip_rows
+from tacit.solvers import Rows, Solver, Task, limits
 from tacit.solvers.task import Layout
 
-Floats = NDArray[np.float64]
 
-
-def planned(request: "Request") -> CalibratedPlan:
+def planned(request: "Request") -> Promise:
     """Every release of the fit with its noise, before any data is read.
 
     A budget whose noise does not fit the 64-bit grids of releases is refused here, and more steps than are of use.
@@ -44,13 +41,13 @@ def planned(request: "Request") -> CalibratedPlan:
         raise ValueError(f"{told} small for any useful noise")
     plan = _Bounding.of(request).plan(request)
     limits.check_steps(plan, task.options)
-    calibrated = plan.calibrate(budget)
+    promise = plan.calibrate(budget, task.unit, request.solver.name)
     values = (task.d + 1) * max(100, task.outputs, min(task.d, 2_000))  # no release holds more
-    if max(calibrated.multipliers) * math.sqrt(values) > 2.0**38:
+    if max(promise.multipliers) * math.sqrt(values) > 2.0**38:
         raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and task.n / min(calibrated.multipliers) > 2.0**58:
+    if budget.is_private and task.n / min(promise.multipliers) > 2.0**58:
         raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return calibrated
+    return promise
 
 
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
@@ -64,13 +61,11 @@ class Request:
 
     task: Task
     solver: Solver
-    l2: float  # of l2 / 2 |coef|^2 next to the mean loss, on the bounded data
+    penalty: Penalty  # dense columns' strengths are for standardised columns; all else is in the user's units
     row_norm: float | None
     y_bounds: tuple[float, float] | None
     random_state: int | None
     verbose: int
-    l1: float = 0.0  # of l1 sum |coef_j|, next to the mean loss in the target's own units
-    coef_bounds: tuple[Floats | float, Floats | float] | None = None  # on coefficients, in the user's units
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +78,7 @@ class Fit:
     clip_low: Floats
     clip_high: Floats
     y_bounds: tuple[float, float] | None
-    plan: CalibratedPlan
+    plan: Promise
     guarantee: Guarantee
 
 
@@ -94,30 +89,22 @@ class FewRowsWarning(UserWarning):
 def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: Floats) -> Fit:
     """Fit one linear model, spending the whole budget."""
     task = request.task
-    bounding, calibrated = _Bounding.of(request), planned(request)
-    source = NoiseSource.for_fit(request.random_state, stacklevel=5)
-    with calibrated.meter(source, tell_progress if request.verbose else None) as meter:
-        rows, scaling, label, y_bounds = bounding.run(meter, X, targets, request.solver.layout)
-        solution = request.solver.run(task, rows, _strengths(request, scaling, label), meter)
+    bounding, promise = _Bounding.of(request), planned(request)
+    progress = tell_progress if request.verbose else None
+    with Gate.open(promise, seed=request.random_state, progress=progress, stacklevel=5) as gate:
+        rows, scaling, label, y_bounds = bounding.run(gate, X, targets, request.solver.layout)
+        target = 1.0 if label is None else float(label.scale[0])
+        penalty = request.penalty.on(scaling.scale, target, standardised=not task.sparse)
+        solution = request.solver.run(task, rows, penalty, gate)
     _warn_of_lost(scaling, label)
     coef, intercept = _in_user_units(solution.weights, scaling, label)
-    if request.coef_bounds is not None:
-        coef = np.clip(coef, *request.coef_bounds)  # which a change of units may leave by a rounding
+    coef = np.clip(coef, request.penalty.low, request.penalty.high)  # which a change of units may leave by a rounding
     coef_noise, _ = _in_user_units(solution.noise, scaling, label)
-    guarantee = Guarantee(
-        task.budget.epsilon,
-        task.budget.delta,
-        task.budget.adjacency,
-        request.solver.name,
-        calibrated.event,
-        task.n,
-        source.seeded,
-    )
     if task.sparse and request.solver.layout != "entries":
         low, high = np.full(task.d, -math.inf), np.full(task.d, math.inf)
     else:
         low, high = scaling.low, scaling.high
-    return Fit(coef, coef_noise, intercept, low, high, y_bounds, calibrated, guarantee)
+    return Fit(coef, coef_noise, intercept, low, high, y_bounds, promise, gate.guarantee)
 
 
 @dataclass(frozen=True)
@@ -131,7 +118,7 @@ class _Bounding:
     @classmethod
     def of(cls, request: Request) -> "_Bounding":
         task = request.task
-        label = LabelScale(task.n, request.y_bounds) if task.loss == "squared" else None
+        label = LabelScale(task.n, request.y_bounds) if task.loss == SQUARED else None
         if task.options.entry_bound is not None:
             return cls(EntryScale(task.d, task.options.entry_bound), label, task)
         if task.sparse:
@@ -157,26 +144,26 @@ class _Bounding:
         return Plan(*releases) + rest if releases else rest
 
     def run(
-        self, meter: Meter, X: Any, targets: Floats, layout: Layout
+        self, gate: Gate, X: Any, targets: Floats, layout: Layout
     ) -> tuple[Rows, Scaling, Scaling | None, tuple[float, float] | None]:
         """Bounded rows, the scales they were bounded with, and what the target was clipped to."""
         label, y_bounds = None, None
         Z: Any
         if layout == "entries":
-            scaling = _entry_scaling(self.features, meter, X)
+            scaling = _entry_scaling(self.features, gate, X)
             if not self.task.fit_intercept:
                 scaling = _uncentred(scaling)
             Z = X if self.task.sparse else scaling.transform(X, layout)
         elif isinstance(self.features, NormScale):
-            Z, scaling = _bounded_sparse(self.features, meter, X)
+            Z, scaling = _bounded_sparse(self.features, gate, X)
             Z = csc_array(Z) if layout == "columns" else Z
         else:
-            scaling = self.features.run(meter, X)
+            scaling = self.features.run(gate, X)
             if not self.task.fit_intercept:
                 scaling = _uncentred(scaling)
             Z = scaling.transform(X, layout)
         if self.label is not None:
-            label = self.label.run(meter, targets)
+            label = self.label.run(gate, targets)
             if self.label.bounds is not None:
                 targets = np.clip(targets, *self.label.bounds)
             y_bounds = float(label.low[0]), float(label.high[0])
@@ -187,31 +174,16 @@ class _Bounding:
         return Rows(Z, targets, scaling.limit), scaling, label, y_bounds
 
 
-def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Strengths:
-    """What the user asked for, on the weights that the solver sees.
-
-    The penalty is on the bounded data: standardised if dense, in the user's units if sparse. The loss is in units of
-    the target's scale squared, which the l1 penalty and bounds on coefficients are not.
-    """
-    unit = scaling.scale if request.task.sparse else np.ones(request.task.d)
-    target = 1.0 if label is None else float(label.scale[0])
-    low, high = request.coef_bounds or (-math.inf, math.inf)
-    with np.errstate(over="ignore"):  # of numbers that are clipped right after, as no weight is that large or small
-        l1 = np.minimum(request.l1 / unit / target, LARGEST)
-        to_weight = np.clip(scaling.scale / target, SMALLEST, LARGEST)
-    return Strengths(request.l2 / unit**2, l1, low * to_weight, high * to_weight)
-
-
 def _entry_scaling(
-    features: MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale, meter: Meter, X: Any
+    features: MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale, gate: Gate, X: Any
 ) -> Scaling:
     """Scales for a solver that wants entries bounded."""
     if isinstance(features, NormScale):
-        bound = _ENTRY_OF_NORM * features.run(meter, _row_norms(X))
-        return EntryScale(features.d, bound).run(meter, X)
+        bound = _ENTRY_OF_NORM * features.run(gate, _row_norms(X))
+        return EntryScale(features.d, bound).run(gate, X)
     if isinstance(features, EntryScale):
-        return features.run(meter, X)
-    return replace(features.run(meter, X), limit=_ENTRY_OF_SCALE)
+        return features.run(gate, X)
+    return replace(features.run(gate, X), limit=_ENTRY_OF_SCALE)
 
 
 def _row_norms(X: csr_array) -> Floats:
@@ -220,8 +192,8 @@ def _row_norms(X: csr_array) -> Floats:
     return norms
 
 
-def _bounded_sparse(features: NormScale, meter: Meter, X: csr_array) -> tuple[csr_array, Scaling]:
-    bound = features.run(meter, _row_norms(X))
+def _bounded_sparse(features: NormScale, gate: Gate, X: csr_array) -> tuple[csr_array, Scaling]:
+    bound = features.run(gate, _row_norms(X))
     scale = bound / math.sqrt(features.d)
     Z = csr_array(clip_rows(X, bound))
     Z.data = Z.data / scale

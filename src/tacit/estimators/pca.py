@@ -5,26 +5,22 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.driver import FewRowsWarning
 from tacit.estimators.progress import tell_progress
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
 from tacit.preprocessing.validation import declared_size, validated
-from tacit.privacy import Budget, Guarantee, NoiseSource, Plan, checks
-from tacit.privacy.noise.source import whole_seed
-from tacit.privacy.plan import CalibratedPlan
+from tacit.privacy import Budget, Gate, Plan, Promise, checks
 from tacit.solvers.pca import PCA_SOLVERS, choose_pca
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table, is_sparse
 from tacit.solvers.pca.task import PcaSolver, PcaTask, Spectrum
-
-Floats = NDArray[np.float64]
 
 _FLOATS = [np.float64, np.float32]
 
@@ -211,7 +207,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not isinstance(self.verbose, bool):
             checks.count("verbose", self.verbose, least=0)
         if self.random_state is not None:
-            whole_seed(self.random_state)
+            checks.whole_seed(self.random_state)
 
     def _stream(self, start: Callable[[], Iterable[Any]]) -> Table:
         """The first pass: what is bad in any block raises here, before any budget is spent."""
@@ -262,11 +258,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             streamed,
         )
         solver = choose_pca(self.solver, task, float(self.memory_limit))
-        calibrated = _planned(task, solver)
-        source = NoiseSource.for_fit(self.random_state, stacklevel=4)
-        with calibrated.meter(source, tell_progress if self.verbose else None) as meter:
-            rows, lost = Bounds(task).run(table, meter)
-            spectrum = solver.run(task, rows, meter)
+        progress = tell_progress if self.verbose else None
+        with Gate.open(_planned(task, solver), seed=self.random_state, progress=progress, stacklevel=4) as gate:
+            rows, lost = Bounds(task).run(table, gate)
+            spectrum = solver.run(task, rows, gate)
         if lost:
             warnings.warn(
                 "the budget is too small to find the scale of the rows (declare row_norm); 1 was used",
@@ -275,10 +270,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         self.mean_, self.radius_ = rows.mean, rows.radius
         self._keep(spectrum, task)
-        self.plan_ = calibrated
-        self.guarantee_ = Guarantee(
-            budget.epsilon, budget.delta, budget.adjacency, solver.name, calibrated.event, n, source.seeded
-        )
+        self.plan_, self.guarantee_ = gate.promise, gate.guarantee
         return self
 
     def _keep(self, spectrum: Spectrum, task: PcaTask) -> None:
@@ -309,19 +301,20 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _planned(task: PcaTask, solver: PcaSolver) -> CalibratedPlan:
+def _planned(task: PcaTask, solver: PcaSolver) -> Promise:
     """Every release of the fit with its noise, before any data is read; budgets beyond the grids are refused."""
     budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
     if budget.mu < 1e-30:
         raise ValueError(f"{told} small for any useful noise")
     bounding = Bounds(task).releases()
     rest = solver.plan(task, 1.0 - sum(release.share or 0.0 for release in bounding))
-    calibrated = (Plan(*bounding) + rest if bounding else rest).calibrate(budget)
-    if max(calibrated.multipliers) * (task.d + 1) > 2.0**38:  # no release holds more than the square of d + 1 values
+    plan = Plan(*bounding) + rest if bounding else rest
+    promise = plan.calibrate(budget, task.unit, solver.name)
+    if max(promise.multipliers) * (task.d + 1) > 2.0**38:  # no release holds more than the square of d + 1 values
         raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and task.n / min(calibrated.multipliers) > 2.0**58:
+    if budget.is_private and task.n / min(promise.multipliers) > 2.0**58:
         raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return calibrated
+    return promise
 
 
 def _canonical(X: Any) -> Any:

@@ -73,7 +73,7 @@ RANDOM = """random_state : int, default=None
 CLIP = """clip_low_, clip_high_ : ndarray of shape (n_features,)
         What each column is clipped to, in `fit` and in `predict`; infinite for sparse data."""
 
-GUARANTEE = """plan_ : CalibratedPlan
+GUARANTEE = """plan_ : Promise
         Every release of the fit with its part of the budget and its noise, as fixed before the data was read.
     guarantee_ : Guarantee
         What the fit gave away.

@@ -15,11 +15,11 @@ from tacit.federated.foreign import shown
 from tacit.federated.journal import CoordinatorJournal
 from tacit.federated.messages import HOLDS_NOTHING, Refusal, Reply, Request, Restart
 from tacit.federated.node import HELLO
-from tacit.federated.protocols import part_of, protocol_for
+from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution
 from tacit.federated.study import Study
 from tacit.federated.transports import Transport
-from tacit.privacy import CalibratedPlan, Guarantee
+from tacit.privacy import Guarantee, Promise
 
 Progress = Callable[[int, str], None]
 
@@ -29,7 +29,7 @@ class Outcome:
     """What a study ends with: the solution, what it cost, and how much was sent."""
 
     solution: Solution
-    plan: CalibratedPlan
+    plan: Promise
     guarantee: Guarantee
     n_rounds: int  # exchanges with the parties, the first greeting included
     uplink_bytes: dict[str, int]  # by party: the length of all its replies
@@ -73,9 +73,9 @@ class Coordinator:
     def __init__(self, study: Study, path: Path | str | None = None, progress: Progress | None = None) -> None:
         self.study = study
         self._protocol = protocol_for(study)
-        self.plan = self._protocol.plan().calibrate(study.budget)
+        self.plan = self._protocol.promise()
         self._planned = {
-            name: {release.name for release in part_of(self.plan, name).plan.releases} for name in study.names
+            name: {release.name for release in self.plan.part(f"{name}/").plan.releases} for name in study.names
         }
         self._journal = CoordinatorJournal(path)
         self._progress = progress
@@ -120,7 +120,8 @@ class Coordinator:
                 questions = rounds.send(answers)
         except StopIteration as end:
             uplink = {name: heard.size for name, heard in told.items()}
-            return Outcome(end.value, self.plan, self._guarantee(), exchange, uplink)
+            guarantee = self.plan.guarantee(seeded=self.study.random_state is not None)
+            return Outcome(end.value, self.plan, guarantee, exchange, uplink)
 
     def _exchange(
         self, transport: Transport, exchange: int, told: Mapping[str, "_Told"], questions: Mapping[str, Question]
@@ -206,18 +207,6 @@ class Coordinator:
                 groups.setdefault(tag, []).append(name)
             told = " / ".join(", ".join(names) for names in groups.values())
             raise RefusedError(f"the parties' ids do not match, or their secrets differ: {told}. Nothing was released")
-
-    def _guarantee(self) -> Guarantee:
-        budget = self.study.budget
-        return Guarantee(
-            budget.epsilon,
-            budget.delta,
-            budget.adjacency,
-            f"federated {self._protocol.name}",
-            self.plan.event,
-            self.study.n_rows,
-            self.study.random_state is not None,
-        )
 
 
 def _read_reply(name: str, reply: bytes) -> messages.Message:

@@ -24,12 +24,12 @@ from tacit.federated.foreign import shown
 from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
 from tacit.federated.messages import Refusal, Reply, Request, Restart
 from tacit.federated.party import Party
-from tacit.federated.protocols import part_of, protocol_for
+from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.stores import Entry, Greeting
 from tacit.federated.study import LONGEST_TEXT, Study
-from tacit.privacy import CalibratedPlan, Guarantee, Meter, NoiseSource, PlanViolationError, Release, epsilon_of
+from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release, epsilon_of
 from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
@@ -65,7 +65,7 @@ class Node:
         self.study, self.name = study, self._holding.name
         self.stopped: str | None = None
         self._protocol = protocol_for(study)
-        self.plan = part_of(self._protocol.plan().calibrate(study.budget), self.name)
+        self.plan = self._protocol.promise().part(f"{self.name}/")
         # Every round but the first after the greeting, in which others may find bounds, releases something.
         self._last_round = 1 + sum(release.count for release in self.plan.plan.releases)
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
@@ -157,40 +157,39 @@ class Node:
             return state.reply
         if number == 0:
             return self._journal.finish(study, number, self._greeting.reply, {}, [])
-        source = self._source(digest, state.memory, state.made)
-        answer, spent = self._compute(asked, state.memory, self.plan.meter(source, made=state.made))
+        key = self._key(digest, state.memory, state.made)
+        seeded = self.study.random_state is not None
+        gate = Gate.open(self.plan, key=key, seeded=seeded, made=state.made)
+        answer, spent = self._compute(asked, state.memory, gate)
         reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
         return self._journal.finish(study, number, reply, answer.memory, spent)
 
-    def _compute(self, asked: Request, memory: Arrays, meter: Meter) -> tuple[Answer, list[Entry]]:
-        left = self._left(meter)
+    def _compute(self, asked: Request, memory: Arrays, gate: Gate) -> tuple[Answer, list[Entry]]:
+        before = gate.made
         try:
-            answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), meter, memory)
+            answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), gate, memory)
         except PlanViolationError:
             raise RefusedError(f"the request asks for more than the study grants of party {self.name!r}") from None
-        after = self._left(meter)
+        made = {name: count - before[name] for name, count in gate.made.items()}
         spent = [
             Entry(
                 self.study.digest,
                 asked.round,
                 release.name,
                 release.kind,
-                left[release.name] - after[release.name],
+                made[release.name],
                 self.plan.multiplier(release.name),
             )
             for release in self.plan.plan.releases
-            if after[release.name] < left[release.name]
+            if made[release.name]
         ]
         unplanned = set(answer.releases) - {entry.release for entry in spent}
         if unplanned:
             raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
         return answer, spent
 
-    def _left(self, meter: Meter) -> dict[str, int]:
-        return {release.name: meter.left(release.name) for release in self.plan.plan.releases}
-
-    def _source(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> NoiseSource:
-        """The noise of a round: HMAC, under the party's key, of all that the answer is made of.
+    def _key(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> bytes:
+        """The key of the noise of a round: HMAC, under the party's key, of all that the answer is made of.
 
         A journal may be copied or rolled back, and a round then be answered twice. Equal noise in two answers that
         are otherwise different would give away the difference of what was measured. So whatever can make answers
@@ -211,7 +210,7 @@ class Node:
         keyed = self._keyed.copy()
         for part in (request, self._data, state.digest(), _plan_digest(self.plan)):
             keyed.update(part)
-        return NoiseSource.from_key(keyed.digest(), seeded=self.study.random_state is not None)
+        return keyed.digest()
 
 
 def _seeded_key(study: Study, name: str) -> bytes | None:
@@ -221,7 +220,7 @@ def _seeded_key(study: Study, name: str) -> bytes | None:
     return hashlib.sha256(_SEED + f"{study.random_state}|{name}".encode()).digest()
 
 
-def _plan_digest(plan: CalibratedPlan) -> bytes:
+def _plan_digest(plan: Promise) -> bytes:
     """A digest of all that decides how much noise a party adds: numbers are spelled so that no two are alike."""
     releases = [
         (release.name, release.kind, release.count, release.sampling, multiplier)

@@ -18,15 +18,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from tacit._types import Floats
 from tacit.federated.study import SketchKind, Study
-from tacit.privacy import Budget, NoiseSource, checks, float_sum_slack
+from tacit.privacy import Budget, checks, float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
-from tacit.privacy.noise import samplers
-
-Floats = NDArray[np.float64]
+from tacit.privacy.public import PublicDraws
 
 _ENTRIES = 4  # of a sparse column, each +-1/2: a square number, so that the column's norm is exactly 1
 _LEAST_SIZE = 64
@@ -109,7 +107,7 @@ class SparseSign(Sketch):
     def _matrix(self) -> sparse.csr_array:
         count = _ENTRIES if self.size >= _ENTRIES else 1
         edges = np.arange(count + 1, dtype=np.int64) * self.size // count
-        words = NoiseSource(self._seed).words(self.n_rows * count).reshape(self.n_rows, count)
+        words = PublicDraws(self._seed).words(self.n_rows * count).reshape(self.n_rows, count)
         # The lowest bit is the sign; the others a place in the part, uneven by less than size / 2^63.
         place = ((words >> np.uint64(1)) % np.diff(edges).astype(np.uint64)).astype(np.int64) + edges[:-1]
         sign = (1.0 - 2.0 * (words & np.uint64(1))) / math.sqrt(count)
@@ -144,12 +142,12 @@ class Gaussian(Sketch):
         return list(self._drawn())
 
     def _drawn(self) -> Iterator[tuple[slice, Floats]]:
-        source = NoiseSource(self._seed)
+        draws = PublicDraws(self._seed)
         width = max(1, _BLOCK_ENTRIES // self.size)
         unit = 2.0**-40 / math.sqrt(self.size)
         for start in range(0, self.n_rows, width):
             stop = min(start + width, self.n_rows)
-            whole = samplers.normals(source, (stop - start) * self.size)
+            whole = draws.normals((stop - start) * self.size)
             yield slice(start, stop), np.multiply(whole.reshape(stop - start, self.size), unit, dtype=np.float64)
 
     @cached_property

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.metrics import inputs
 from tacit.metrics.release import BoundedSums, Question, Reading, Terms, released_scores
 from tacit.metrics.score import Score
 from tacit.privacy import checks
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

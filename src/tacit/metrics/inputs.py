@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit._types import Floats, Integers
 from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import checks
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _SUM_TOLERANCE = 1e-3
 

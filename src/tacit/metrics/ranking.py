@@ -27,13 +27,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit._types import Floats
 from tacit.metrics import inputs
 from tacit.metrics.release import Law, Question, Reading, Terms, released_scores
 from tacit.metrics.score import Score
 from tacit.privacy import checks
 from tacit.privacy.mechanisms import Sensitivity
-
-Floats = NDArray[np.float64]
 
 _FEWEST, _MOST = 8, 512  # bins chosen by the rule
 _MOST_BINS = 100_000  # asked for: no noise lets more be told apart

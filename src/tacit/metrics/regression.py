@@ -31,13 +31,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.metrics import inputs
 from tacit.metrics.release import BoundedSums, Law, Question, Reading, Terms, released_scores
 from tacit.metrics.score import Score
-
-Floats = NDArray[np.float64]
 
 _STANDS_OUT = 2.0  # a variance is there if it is more than this many deviations of its noise
 _ROUNDING = 1e-12  # what a variance in units of h can be off by without noise

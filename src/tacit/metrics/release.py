@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.metrics.score import Score
-from tacit.privacy import Budget, CalibratedPlan, Guarantee, NoiseSource, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
 
-Floats = NDArray[np.float64]
 Law = Literal["laplace", "gaussian"]
 
 _DEVIATION = {"gaussian": 1.0, "laplace": math.sqrt(2.0)}  # standard deviation over scale
@@ -133,17 +132,13 @@ def released_scores(questions: Sequence[Question], terms: Terms) -> dict[str, Sc
     """
     n = questions[0].query.n
     budget = Budget.for_rows(n, terms.epsilon, terms.delta, terms.adjacency, stacklevel=4)  # type: ignore[arg-type]
-    calibrated, law = _calibrated(questions, budget, terms.mechanism)
-    source = NoiseSource.for_fit(terms.random_state, stacklevel=4)
+    promise, law = _promised(questions, budget, terms.mechanism)
     noisy = []
-    with calibrated.meter(source) as meter:
+    with Gate.open(promise, seed=terms.random_state, stacklevel=4) as gate:
         for query, sums, _ in questions:
             mechanism = LaplaceVector if law == "laplace" else GaussianVector
-            noisy.append(mechanism(query.sensitivity(law), bound=query.bound).release(meter, query.name, sums))
-    guarantee = Guarantee(
-        budget.epsilon, budget.delta, budget.adjacency, "evaluation", calibrated.event, n, source.seeded
-    )
-    deviations = _deviations(questions, calibrated, law)
+            noisy.append(gate.release(query.name, mechanism(query.sensitivity(law), bound=query.bound), sums))
+    guarantee, deviations = gate.guarantee, _deviations(questions, promise, law)
     return {
         metric: Score(metric, float(value), float(noise), guarantee)
         for (query, _, _), sums, deviation in zip(questions, noisy, deviations, strict=True)
@@ -151,22 +146,23 @@ def released_scores(questions: Sequence[Question], terms: Terms) -> dict[str, Sc
     }
 
 
-def _calibrated(questions: Sequence[Question], budget: Budget, mechanism: str) -> tuple[CalibratedPlan, Law]:
+def _promised(questions: Sequence[Question], budget: Budget, mechanism: str) -> tuple[Promise, Law]:
     """The plan with its noise, under the law asked for or the one that gives less noise over all queries."""
     told = f"epsilon={budget.epsilon!r} with delta={budget.delta!r} is too"
     laws = _laws(budget, mechanism)
     if "gaussian" in laws and budget.mu < 1e-30:
         raise ValueError(f"{told} small for any useful noise")
-    choices = [(_plan(questions, law).calibrate(budget), law) for law in laws]
+    unit = Unit("row", questions[0].query.n)
+    choices = [(_plan(questions, law).calibrate(budget, unit, "evaluation"), law) for law in laws]
     if len(choices) > 1:
         choices.sort(key=lambda choice: sum(map(math.log, _deviations(questions, *choice))))
-    calibrated, law = choices[0]
-    multipliers = calibrated.multipliers
+    promise, law = choices[0]
+    multipliers = promise.multipliers
     if max(z * question.query.size for z, question in zip(multipliers, questions, strict=True)) > 2.0**38:
         raise ValueError(f"{told} small for any useful noise")
     if budget.is_private and questions[0].query.n / min(multipliers) > 2.0**58:
         raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return calibrated, law
+    return promise, law
 
 
 def _laws(budget: Budget, mechanism: str) -> list[Law]:
@@ -189,9 +185,9 @@ def _plan(questions: Sequence[Question], law: Law) -> Plan:
     return Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
 
 
-def _deviations(questions: Sequence[Question], calibrated: CalibratedPlan, law: Law) -> list[float]:
+def _deviations(questions: Sequence[Question], promise: Promise, law: Law) -> list[float]:
     """The standard deviation of the noise in each query's sums."""
-    unit, adjacency = _DEVIATION[law], calibrated.budget.adjacency
+    unit, adjacency = _DEVIATION[law], promise.budget.adjacency
     return [
-        unit * calibrated.multiplier(query.name) * query.sensitivity(law).under(adjacency) for query, _, _ in questions
+        unit * promise.multiplier(query.name) * query.sensitivity(law).under(adjacency) for query, _, _ in questions
     ]

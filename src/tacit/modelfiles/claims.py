@@ -12,9 +12,8 @@ from typing import Any
 
 from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, NonPrivateDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
-from tacit.privacy import Guarantee, accounting, checks, events
+from tacit.privacy import Guarantee, Promise, accounting, checks, events
 from tacit.privacy.estimate import estimated_epsilon
-from tacit.privacy.plan import CalibratedPlan
 
 TOLERANCE = 1e-6
 """The part of epsilon by which a recomputed one may be above the stated one.
@@ -69,11 +68,13 @@ def check_parameters(model: Any, guarantee: Guarantee) -> None:
         raise ValueError("the parameter adjacency and the guarantee are about different neighbours")
 
 
-def check_plan(plan: CalibratedPlan, guarantee: Guarantee) -> None:
+def check_plan(plan: Promise, guarantee: Guarantee) -> None:
     """Refuse a plan that is not the one that the guarantee is about."""
     budget = plan.budget
     if (budget.epsilon, budget.delta, budget.adjacency) != (guarantee.epsilon, guarantee.delta, guarantee.adjacency):
         raise ValueError("plan_ and the guarantee have different budgets")
+    if (plan.unit.kind, plan.unit.n, plan.solver) != (guarantee.unit, guarantee.n_units, guarantee.solver):
+        raise ValueError("plan_ and the guarantee are about different rows, or different solvers")
     if not _same(events.to_dict(plan.event), events.to_dict(guarantee.event)):
         raise ValueError("plan_ and the guarantee have different releases")
 

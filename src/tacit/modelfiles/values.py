@@ -17,8 +17,7 @@ from scipy.sparse import csr_array, issparse
 
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
-from tacit.privacy import Budget, Plan, Release
-from tacit.privacy.plan import CalibratedPlan
+from tacit.privacy import Budget, Plan, Promise, Release, Unit, checks
 
 Json = Any
 
@@ -51,7 +50,7 @@ def written(value: Any, where: str) -> Json:
         return {"dict": {key: written(part, f"{where}[{key!r}]") for key, part in value.items()}}
     if isinstance(value, Column):
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
-    if isinstance(value, CalibratedPlan):
+    if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if issparse(value):
         return {"csr": _written_csr(value, where)}
@@ -202,20 +201,22 @@ def _read_csr(content: Json, where: str) -> csr_array:
     return matrix
 
 
-def _written_plan(plan: CalibratedPlan) -> Json:
+def _written_plan(plan: Promise) -> Json:
     names = ("name", "kind", "share", "count", "sampling", "multiplier")
     budget = plan.budget
     return {
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
+        "n_units": plan.unit.n,
+        "solver": plan.solver,
         "releases": [{name: getattr(release, name) for name in names} for release in plan.plan.releases],
         "multipliers": [float(multiplier) for multiplier in plan.multipliers],
     }
 
 
-def _read_plan(content: Json, where: str) -> CalibratedPlan:
-    told = fields(content, {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
+def _read_plan(content: Json, where: str) -> Promise:
+    told = fields(content, {"epsilon", "delta", "adjacency", "n_units", "solver", "releases", "multipliers"}, where)
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -228,7 +229,8 @@ def _read_plan(content: Json, where: str) -> CalibratedPlan:
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
-    return CalibratedPlan(plan, budget, tuple(float(z) for z in multipliers))
+    solver = checks.printable("solver", told["solver"])
+    return Promise(plan, budget, Unit("row", told["n_units"]), solver, tuple(float(z) for z in multipliers))
 
 
 def _read_column(content: Json, where: str) -> Column:

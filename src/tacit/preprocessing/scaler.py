@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.preprocessing.scales import MagnitudeScale, MomentScale, Scaling
 from tacit.preprocessing.validation import declared_size, validated
-from tacit.privacy import Budget, Guarantee, NoiseSource, Plan
+from tacit.privacy import Budget, Gate, Plan, Unit
 
 
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -84,10 +84,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         n, d = X.shape
         budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency)  # type: ignore[arg-type]
         scale = MagnitudeScale(n, d) if norm is None else MomentScale(n, d, norm)
-        calibrated = Plan(*scale.releases(1.0)).calibrate(budget)
-        source = NoiseSource.for_fit(self.random_state)
-        with calibrated.meter(source) as meter:
-            scaling = scale.run(meter, X)
+        promise = Plan(*scale.releases(1.0)).calibrate(budget, Unit("row", n), "scaler")
+        with Gate.open(promise, seed=self.random_state) as gate:
+            scaling = scale.run(gate, X)
         if scaling.lost:
             warnings.warn(
                 f"the budget is too small to find the scale of {scaling.lost} of {d} columns (declare row_norm);"
@@ -96,9 +95,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         self.mean_, self.scale_ = scaling.centre, scaling.scale
         self.clip_low_, self.clip_high_ = scaling.low, scaling.high
-        self.guarantee_ = Guarantee(
-            budget.epsilon, budget.delta, budget.adjacency, "scaler", calibrated.event, n, source.seeded
-        )
+        self.guarantee_ = gate.guarantee
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:

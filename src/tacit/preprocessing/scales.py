@@ -30,17 +30,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Table
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, standardize
 from tacit.preprocessing import magnitudes
-from tacit.privacy import Budget, Meter, Release, float_sum_slack
+from tacit.privacy import Budget, Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems import clip_rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Table = NDArray[np.floating]
 
 _BLOCK = 1 << 14
 _LEAST_SHARE = 0.15
@@ -108,18 +104,18 @@ class MagnitudeScale:
             Release(f"{self.name}: spread", "gaussian", share=share / 2),
         )
 
-    def run(self, meter: Meter, X: Table) -> Scaling:
+    def run(self, gate: Gate, X: Table) -> Scaling:
         """Spend the two releases."""
         d, widest = self.d, magnitudes.WIDEST
         zero, wide = np.zeros(d), np.full(d, widest)
-        first, noise = self._histograms(meter, f"{self.name}: magnitudes", X, zero, -wide, wide)
+        first, noise = self._histograms(gate, f"{self.name}: magnitudes", X, zero, -wide, wide)
         kept = [magnitudes.surviving(first[j], noise, d) for j in range(d)]
         found = np.array([mask.any() for mask in kept])
         rough, top = zero.copy(), np.zeros(d, dtype=np.int64)
         for j in np.flatnonzero(found):
             rough[j], top[j] = magnitudes.rough_centre(first[j], kept[j])
         low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
-        second, noise2 = self._histograms(meter, f"{self.name}: spread", X, rough, low, high)
+        second, noise2 = self._histograms(gate, f"{self.name}: spread", X, rough, low, high)
         centre, scale = zero.copy(), np.full(d, _fallback_scale(first, noise))
         for j in np.flatnonzero(found):
             keep = magnitudes.surviving(second[j], noise2, d)
@@ -127,14 +123,14 @@ class MagnitudeScale:
         return Scaling(centre, scale, magnitudes.LIMIT, lost=int(d - found.sum()))
 
     def _histograms(
-        self, meter: Meter, name: str, X: Table, shift: Floats, low: Integers, high: Integers
+        self, gate: Gate, name: str, X: Table, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
         counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
         magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
         sensitivity = Sensitivity.one_hot(self.d)
-        noise = meter.multiplier(name) * sensitivity.under(meter.adjacency)
-        return GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, counts), noise
+        noise = gate.noise(name, sensitivity)
+        return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
 
 
 def _fallback_scale(counts: Floats, noise: float) -> float:
@@ -174,14 +170,14 @@ class PooledScale:
         """One histogram."""
         return (Release(f"{self.name}: magnitudes", "gaussian", share=share),)
 
-    def run(self, meter: Meter, X: Table) -> Scaling:
+    def run(self, gate: Gate, X: Table) -> Scaling:
         """Spend the release. Counts are whole numbers, so their sums are exact."""
         name, widest = f"{self.name}: magnitudes", magnitudes.WIDEST
         counts = np.empty(4 * widest + 3, dtype=np.int64)
         pooled_magnitudes(X, -widest, widest, counts)
         sensitivity = Sensitivity(float(self.d), math.sqrt(2.0) * self.d)
-        noise = meter.multiplier(name) * sensitivity.under(meter.adjacency)
-        noisy = GaussianVector(sensitivity, bound=float(self.n) * self.d).release(meter, name, counts)
+        noise = gate.noise(name, sensitivity)
+        noisy = gate.release(name, GaussianVector(sensitivity, bound=float(self.n) * self.d), counts)
         scale = magnitudes.pooled_scale(noisy, magnitudes.surviving(noisy, noise, 1))
         lost = self.d if scale is None else 0
         return Scaling(np.zeros(self.d), np.full(self.d, scale or 1.0), magnitudes.LIMIT, lost, pooled=True)
@@ -204,17 +200,17 @@ class MomentScale:
         """One joint release of first and second moments."""
         return (Release(f"{self.name}: moments", "gaussian", share=share),)
 
-    def run(self, meter: Meter, X: Table) -> Scaling:
+    def run(self, gate: Gate, X: Table) -> Scaling:
         """Spend the release; rows are clipped to the declared norm, never trusted."""
         slack = 1.0 + float_sum_slack(self.n, 1.0)
         sensitivity = Sensitivity(math.sqrt(2.0) * slack, math.sqrt(4.5) * slack)
         name = f"{self.name}: moments"
-        error = meter.multiplier(name) * sensitivity.under(meter.adjacency) / self.n
+        error = gate.noise(name, sensitivity) / self.n
         sums = np.zeros((2, self.d))
         for start in range(0, self.n, _BLOCK):
             rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
             sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
-        first, second = GaussianVector(sensitivity, bound=float(self.n)).release(meter, name, sums) / self.n
+        first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
         # Shrink the means together by their noise (James and Stein), and variances towards their average by how noisy
         # they are. Single means that stand out of the noise by chance would move rows farther than no centring does.
         size = float(first @ first)
@@ -243,16 +239,16 @@ class NormScale:
         """A private selection, unless the norm is declared."""
         return () if self.row_norm is not None else (Release(f"{self.name}: row norm", "exponential", share=share),)
 
-    def run(self, meter: Meter, norms: Floats) -> float:
+    def run(self, gate: Gate, norms: Floats) -> float:
         """The bound on row norms, from the norms of the rows."""
         if self.row_norm is not None:
             return self.row_norm
         name = f"{self.name}: row norm"
         # Every bound above the longest row scores alike, so lower ones are preferred: as steeply as leaves the whole
         # preference, over the grid, half of what the scores of the data can say.
-        e0 = 1.0 / max(meter.multiplier(name), 1e-9)
+        e0 = 1.0 / max(gate.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
-        return Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n).release(meter, name, norms)
+        return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)
 
 
 @dataclass(frozen=True)
@@ -270,7 +266,7 @@ class EntryScale:
         """None."""
         return ()
 
-    def run(self, meter: Meter, X: Any) -> Scaling:  # noqa: ARG002
+    def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
         """The user's units, clipped."""
         return Scaling(np.broadcast_to(0.0, self.d), np.broadcast_to(1.0, self.d), self.bound)
 
@@ -286,10 +282,10 @@ class LabelScale:
         """Two histograms, unless the bounds are declared."""
         return () if self.bounds is not None else MagnitudeScale(self.n, 1, "label").releases(share)
 
-    def run(self, meter: Meter, y: Floats) -> Scaling:
+    def run(self, gate: Gate, y: Floats) -> Scaling:
         """Spend the releases, if any."""
         if self.bounds is None:
-            return MagnitudeScale(self.n, 1, "label").run(meter, y[:, None])
+            return MagnitudeScale(self.n, 1, "label").run(gate, y[:, None])
         low, high = self.bounds
         half = (high - low) / 2
         return Scaling(np.array([low + half]), np.array([half / magnitudes.LIMIT]), magnitudes.LIMIT)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.privacy import Budget, Guarantee, Meter, NoiseSource, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, Unit, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems import clip_rows
 
@@ -49,18 +49,16 @@ def private_mean(
     table = _table(X)
     n = len(table)
     budget = Budget.for_rows(n, epsilon, delta, adjacency)  # type: ignore[arg-type]
-    calibrated = Plan(Release("mean", "gaussian", share=1.0)).calibrate(budget)
-    source = NoiseSource.for_fit(random_state)
-    with calibrated.meter(source) as meter:
-        total = released_sum(meter, table, n, norm)
-    guarantee = Guarantee(epsilon, budget.delta, budget.adjacency, "mean", calibrated.event, n, source.seeded)
-    return Mean(total / n, guarantee)
+    promise = Plan(Release("mean", "gaussian", share=1.0)).calibrate(budget, Unit("row", n), "mean")
+    with Gate.open(promise, seed=random_state) as gate:
+        total = released_sum(gate, table, n, norm)
+    return Mean(total / n, gate.guarantee)
 
 
-def released_sum(meter: Meter, table: NDArray[np.float64], n: int, norm: float) -> NDArray[np.float64]:
+def released_sum(gate: Gate, table: NDArray[np.float64], n: int, norm: float) -> NDArray[np.float64]:
     """The release "mean": the sum of rows clipped to `norm`. The number of rows n is public."""
     mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
-    return mechanism.release(meter, "mean", clip_rows(table, norm).sum(axis=0))
+    return gate.release("mean", mechanism, clip_rows(table, norm).sum(axis=0))
 
 
 def private_quantile(
@@ -90,14 +88,10 @@ def private_quantile(
         raise ValueError(f"values must be a vector of at least two numbers, got shape {column.shape}")
     mechanism = Quantile(q, grid, rows=len(column))
     budget = Budget.for_rows(len(column), epsilon, delta, adjacency)  # type: ignore[arg-type]
-    calibrated = Plan(Release("quantile", "exponential", share=1.0)).calibrate(budget)
-    source = NoiseSource.for_fit(random_state)
-    with calibrated.meter(source) as meter:
-        value = mechanism.release(meter, "quantile", column)
-    guarantee = Guarantee(
-        epsilon, budget.delta, budget.adjacency, "quantile", calibrated.event, len(column), source.seeded
-    )
-    return QuantileValue(value, guarantee)
+    plan, unit = Plan(Release("quantile", "exponential", share=1.0)), Unit("row", len(column))
+    with Gate.open(plan.calibrate(budget, unit, "quantile"), seed=random_state) as gate:
+        value = gate.release("quantile", mechanism, column)
+    return QuantileValue(value, gate.guarantee)
 
 
 def _table(X: ArrayLike) -> NDArray[np.float64]:

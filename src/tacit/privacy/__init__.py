@@ -3,7 +3,7 @@
     budget, plan, calibration   what may be given away, and how a fit intends to spend it
     gdp, accounting, events     what releases cost: exact Gaussian DP, PLD, Renyi DP
     noise                       the key stream, exact samplers, releases on a grid
-    mechanisms, meter           private releases, each counted against the plan
+    mechanisms, gate            private releases, each counted against the plan
     guarantee                   the statement a fit leaves behind
     audit                       attacks that try to refute such a statement
 
@@ -14,22 +14,23 @@ from tacit.privacy import audit, mechanisms
 from tacit.privacy.accounting import UnsupportedEventError, delta_of, epsilon_of, mu_of
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import BudgetExceededError
+from tacit.privacy.gate import Gate, PlanViolationError
 from tacit.privacy.guarantee import Guarantee, compose
-from tacit.privacy.meter import Meter, PlanViolationError
 from tacit.privacy.noise.grid import float_sum_slack, gaussian
 from tacit.privacy.noise.source import NoiseSource
-from tacit.privacy.plan import CalibratedPlan, Plan, Release
+from tacit.privacy.plan import Plan, Promise, Release, Unit
 
 __all__ = [
     "Budget",
     "BudgetExceededError",
-    "CalibratedPlan",
+    "Gate",
     "Guarantee",
-    "Meter",
     "NoiseSource",
     "Plan",
     "PlanViolationError",
+    "Promise",
     "Release",
+    "Unit",
     "UnsupportedEventError",
     "audit",
     "compose",

@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from tacit.privacy import accounting, events, gdp
 from tacit.privacy.budget import Budget
 from tacit.privacy.estimate import estimated_epsilon
-from tacit.privacy.plan import CalibratedPlan, Plan, Release
+from tacit.privacy.plan import Plan, Release
 
 _COARSER = (20, 5, 2, 1)  # spacings that a search may use, in units of the accountant's own
 _SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
@@ -33,6 +33,9 @@ _GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.
 _SMOOTH = 12  # evaluations after which a search that has not ended meets a jump, and halves
 _JUMP = 1e-4  # part of the noise to which such a jump is found
 _FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
+
+
+Multipliers = tuple[float, ...]
 
 
 class _OutOfReachError(Exception):
@@ -48,8 +51,8 @@ class BudgetExceededError(ValueError):
 
 
 @lru_cache(maxsize=256)
-def calibrate(plan: Plan, budget: Budget) -> CalibratedPlan:
-    """The smallest multipliers, in the proportions of the plan's shares, that meet the budget."""
+def calibrate(plan: Plan, budget: Budget) -> Multipliers:
+    """The smallest multipliers, one for each release, in the proportions of the plan's shares, that meet the budget."""
     if budget.adjacency == "replace-one" and any(r.sampling < 1 for r in plan.releases):
         raise ValueError(
             "sampled releases are accounted for add-remove neighbours only;"
@@ -57,12 +60,12 @@ def calibrate(plan: Plan, budget: Budget) -> CalibratedPlan:
         )
     proportions = _proportions(plan)
     if not budget.is_private:
-        return _at_scale(plan, budget, proportions, 0.0)
+        return _at_scale(plan, proportions, 0.0)
     if all(r.share is None for r in plan.releases):
-        calibrated = _at_scale(plan, budget, proportions, 0.0)
-        if accounting.epsilon_of(calibrated.event, budget.delta) > budget.epsilon:
+        fixed = _at_scale(plan, proportions, 0.0)
+        if accounting.epsilon_of(plan.event(fixed), budget.delta) > budget.epsilon:
             raise BudgetExceededError(_too_much(budget))
-        return calibrated
+        return fixed
     kinds = {r.kind for r in plan.releases}
     if "laplace" in kinds or any(r.sampling < 1 for r in plan.releases):
         try:
@@ -71,10 +74,10 @@ def calibrate(plan: Plan, budget: Budget) -> CalibratedPlan:
             raise _refusal(plan, budget, end.more_noise) from None
     else:
         scale = _closed_form_scale(plan, budget)
-    return _at_scale(plan, budget, proportions, scale)
+    return _at_scale(plan, proportions, scale)
 
 
-def _proportions(plan: Plan) -> tuple[float, ...]:
+def _proportions(plan: Plan) -> Multipliers:
     """Multipliers at t = 1: a share f of mu^2 = 1 (2 rho = 1) for all `count` releases; 0 where one is fixed."""
     total = sum(r.share for r in plan.releases if r.share is not None)
     return tuple(0.0 if r.share is None else _at_share(r, r.share / total) for r in plan.releases)
@@ -87,10 +90,9 @@ def _at_share(release: Release, share: float) -> float:
     return unit / _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
 
 
-def _at_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...], scale: float) -> CalibratedPlan:
+def _at_scale(plan: Plan, proportions: Multipliers, scale: float) -> Multipliers:
     fixed = (r.multiplier for r in plan.releases)
-    multipliers = tuple(p * scale if z is None else z for p, z in zip(proportions, fixed, strict=True))
-    return CalibratedPlan(plan, budget, multipliers)
+    return tuple(p * scale if z is None else z for p, z in zip(proportions, fixed, strict=True))
 
 
 def _closed_form_scale(plan: Plan, budget: Budget) -> float:
@@ -122,7 +124,7 @@ def _spent(release: Release, multiplier: float) -> float:
     return release.count / unit / unit
 
 
-def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
+def _searched_scale(plan: Plan, budget: Budget, proportions: Multipliers) -> float:
     """A scale proposed by a fast estimate, then checked and adjusted with the accountant."""
     fixed = [r.event(r.multiplier) for r in plan.releases if r.multiplier is not None]
     taken = accounting.epsilon_of(events.composed(fixed), budget.delta) / budget.epsilon if fixed else 0.0
@@ -134,7 +136,7 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
     landing = (max(_LANDING, (1.0 + taken) / 2), 1.0)  # epsilon cannot fall below what is taken
 
     def event_at(scale: float) -> DpEvent:
-        return _at_scale(plan, budget, proportions, scale).event
+        return plan.event(_at_scale(plan, proportions, scale))
 
     def epsilon_at(scale: float, coarser: int = 1) -> float:
         return accounting.epsilon_at_spacing(event_at(scale), budget.delta, coarser)
@@ -160,7 +162,7 @@ def _searched_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) 
     return _search(partial(epsilon_at, coarser=coarser), budget, start, landing, exponent)
 
 
-def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, ...]) -> float:
+def _central_limit_scale(plan: Plan, budget: Budget, proportions: Multipliers) -> float:
     """A first guess: a sampled Gaussian behaves like q sqrt(count (exp(1/z^2) - 1))-GDP for many steps.
 
     Where there is little noise, sampling changes little, and a Laplace release costs its pure epsilon.
@@ -168,7 +170,7 @@ def _central_limit_scale(plan: Plan, budget: Budget, proportions: tuple[float, .
 
     def excess(log_scale: float) -> float:
         total = 0.0
-        multipliers = _at_scale(plan, budget, proportions, math.exp(log_scale)).multipliers
+        multipliers = _at_scale(plan, proportions, math.exp(log_scale))
         for release, z in zip(plan.releases, multipliers, strict=True):
             cost = _spent(release, z)  # of a sample no more than of all rows
             if release.sampling < 1:

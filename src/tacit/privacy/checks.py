@@ -5,6 +5,7 @@ pass through here, never data: a message may be logged, and data may not.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -145,3 +146,22 @@ def adjacency(value: object) -> Adjacency:
     """One of the two neighbour relations."""
     one_of("adjacency", value, ADJACENCIES)
     return "add-remove" if value == "add-remove" else "replace-one"
+
+
+def warn_of_seed(*, stacklevel: int = 2) -> None:
+    """Say once that noise made from a number is noise that those who know the number can subtract."""
+    warnings.warn(
+        "random_state is set: whoever knows it can subtract the noise; leave it None for data about real people",
+        stacklevel=stacklevel + 1,
+    )
+
+
+def whole_seed(seed: object) -> int:
+    """A seed as a number, or a clear refusal."""
+    try:
+        return count("random_state", seed, least=0, most=None)
+    except TypeError:
+        raise TypeError(
+            f"random_state must be None or a whole number of at least 0, got {type(seed).__name__};"
+            " generator objects of NumPy are refused because they are not cryptographic"
+        ) from None

@@ -34,6 +34,10 @@ class Guarantee:
     seeded : bool
         Whether the noise can be reproduced from a number; the guarantee then only holds against those who do not
         know it.
+    unit : {"row"}
+        Whom it protects: neighbours differ in one of these.
+    n_units : int
+        How many of them there are: the number of rows.
 
     Examples
     --------
@@ -49,6 +53,7 @@ class Guarantee:
     event: DpEvent
     n_rows: int
     seeded: bool = False
+    unit: str = "row"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
@@ -61,6 +66,12 @@ class Guarantee:
         object.__setattr__(self, "event", events.frozen(self.event))
         if not isinstance(self.seeded, bool):
             raise TypeError(f"seeded must be True or False, got {self.seeded!r}")
+        checks.one_of("unit", self.unit, ("row",))
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are, of which neighbours differ in one."""
+        return self.n_rows
 
     def recompute(self) -> float:
         """The epsilon of the event at this delta, from the event alone: at most `epsilon`."""
@@ -91,19 +102,24 @@ class Guarantee:
             "adjacency": self.adjacency,
             "solver": self.solver,
             "event": events.to_dict(self.event),
+            "unit": self.unit,
+            "n_units": self.n_units,
             "n_rows": self.n_rows,
             "seeded": self.seeded,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Guarantee":
-        """The guarantee that `to_dict` wrote."""
+        """The guarantee that `to_dict` wrote; one written before there were units is about rows."""
         fields = {"epsilon", "delta", "adjacency", "solver", "event", "n_rows", "seeded"}
-        if not isinstance(values, dict) or set(values) != fields:
-            raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields))}")
-        epsilon = math.inf if values["epsilon"] == "inf" else values["epsilon"]
+        if not isinstance(values, dict) or set(values) - {"unit", "n_units"} != fields:
+            raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields | {'unit', 'n_units'}))}")
+        if values.get("n_units", values["n_rows"]) != values["n_rows"]:
+            raise ValueError("a guarantee about rows must have as many units as rows")
+        told = {name: value for name, value in values.items() if name != "n_units"}
+        told["epsilon"] = math.inf if values["epsilon"] == "inf" else values["epsilon"]
         try:
-            return cls(**(values | {"epsilon": epsilon, "event": events.from_dict(values["event"])}))
+            return cls(**(told | {"event": events.from_dict(values["event"])}))
         except (TypeError, OverflowError, RecursionError) as error:  # what was read is wrong, not the call
             raise ValueError(f"not a guarantee: {error}") from error
 

@@ -1,24 +1,22 @@
 """A plan: every release a fit will make, fixed before the data is read.
 
 A `Release` states a kind, a count and its part of the budget. A `Plan` is a tuple of releases; `calibrate` turns
-it and a `Budget` into a `CalibratedPlan`, in which every release has its noise multiplier. Only that object can
-open a `Meter`, and only a meter hands out noise. All of them are frozen values that never see data.
+it and a `Budget` into a `Promise`, in which every release has its noise multiplier, and which says whom it protects
+and what will run. A `Gate` is opened on a promise, and only a gate hands out noise. All of them are frozen values that
+never see data.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from dp_accounting import DpEvent
 
 from tacit.privacy import checks, events
 from tacit.privacy.budget import Budget
-
-if TYPE_CHECKING:
-    from tacit.privacy.meter import Meter, Progress
-    from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.guarantee import Guarantee
 
 Kind = Literal["gaussian", "laplace", "exponential", "objective"]
 
@@ -30,7 +28,7 @@ class Release:
     Parameters
     ----------
     name : str
-        Unique in its plan; the meter and the report use it.
+        Unique in its plan; the gate and the report use it.
     kind : {"gaussian", "laplace", "exponential", "objective"}
         The law of the noise, and where it enters: "objective" is Gaussian noise inside a problem that is then
         minimised.
@@ -47,10 +45,10 @@ class Release:
 
     Examples
     --------
-    >>> from tacit.privacy import Budget, Plan, Release
+    >>> from tacit.privacy import Budget, Plan, Release, Unit
     >>> plan = Plan(Release("mean", "gaussian", share=0.1), Release("gradients", "gaussian", share=0.9, count=30))
-    >>> calibrated = plan.calibrate(Budget(epsilon=1.0, delta=1e-6))
-    >>> round(calibrated.multiplier("gradients"), 2)
+    >>> promise = plan.calibrate(Budget(epsilon=1.0, delta=1e-6), Unit("row", 1000), "gradient")
+    >>> round(promise.multiplier("gradients"), 2)
     24.39
     """
 
@@ -91,6 +89,31 @@ class Release:
         return events.repeated(one, self.count)
 
 
+@dataclass(frozen=True)
+class Unit:
+    """Whom a guarantee protects: one of `n` rows. (Persons with several rows, of public weight, are to come.)
+
+    Parameters
+    ----------
+    kind : {"row"}
+        What may be present or absent, or be replaced.
+    n : int
+        How many there are, which is public. Samples are of these.
+    weight : float
+        The most that one of them counts in a sum, where a row counts 1.
+    """
+
+    kind: Literal["row", "person"]
+    n: int
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.one_of("kind", self.kind, ("row",))
+        object.__setattr__(self, "n", checks.count("n", self.n))
+        if checks.positive("weight", self.weight) != 1.0:
+            raise ValueError(f"a row has weight 1, got {self.weight!r}")
+
+
 @dataclass(frozen=True, init=False)
 class Plan:
     """The releases of one fit, in the order a reader should see them."""
@@ -114,25 +137,40 @@ class Plan:
             return NotImplemented
         return Plan(*self.releases, *other.releases)
 
-    def calibrate(self, budget: Budget) -> "CalibratedPlan":
-        """The smallest multipliers, in the proportions of the shares, that meet the budget."""
+    def event(self, multipliers: Sequence[float]) -> DpEvent:
+        """What the whole plan costs with these noise multipliers, one for each release."""
+        return events.composed(r.event(z) for r, z in zip(self.releases, multipliers, strict=True))
+
+    def calibrate(self, budget: Budget, unit: Unit, solver: str) -> "Promise":
+        """The promise with the smallest multipliers, in the proportions of the shares, that meet the budget.
+
+        Parameters
+        ----------
+        budget : Budget
+            What may be given away.
+        unit : Unit
+            Whose data it is.
+        solver : str
+            What will make the releases, in the words of the guarantee.
+        """
         from tacit.privacy.calibration import calibrate
 
-        return calibrate(self, budget)
+        return Promise(self, budget, unit, solver, calibrate(self, budget))
 
 
 @dataclass(frozen=True)
-class CalibratedPlan:
-    """A plan whose every release has its noise multiplier."""
+class Promise:
+    """A plan whose every release has its noise multiplier, and all that a guarantee says of it."""
 
     plan: Plan
     budget: Budget
+    unit: Unit
+    solver: str
     multipliers: tuple[float, ...]
     event: DpEvent = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = (r.event(z) for r, z in zip(self.plan.releases, self.multipliers, strict=True))
-        object.__setattr__(self, "event", events.composed(parts))
+        object.__setattr__(self, "event", self.plan.event(self.multipliers))
 
     @cached_property
     def _by_name(self) -> dict[str, float]:
@@ -144,13 +182,18 @@ class CalibratedPlan:
             raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(self._by_name)}")
         return self._by_name[name]
 
-    def meter(
-        self,
-        source: "NoiseSource",
-        progress: "Progress | None" = None,
-        made: Mapping[str, int] | None = None,
-    ) -> "Meter":
-        """The metered source that a solver draws its noise from; `made` were released before it was opened."""
-        from tacit.privacy.meter import Meter
+    def part(self, prefix: str) -> "Promise":
+        """The releases whose names begin so, under their names without it, with the multipliers of the whole plan."""
+        own = [
+            (replace(release, name=release.name.removeprefix(prefix)), multiplier)
+            for release, multiplier in zip(self.plan.releases, self.multipliers, strict=True)
+            if release.name.startswith(prefix)
+        ]
+        return replace(self, plan=Plan(*(release for release, _ in own)), multipliers=tuple(z for _, z in own))
 
-        return Meter(self, source, progress, made)
+    def guarantee(self, *, seeded: bool) -> Guarantee:
+        """The statement that holds once no more than the plan was released, with noise of a seed or without one."""
+        budget = self.budget
+        return Guarantee(
+            budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event, self.unit.n, seeded, self.unit.kind
+        )

@@ -24,7 +24,7 @@ not, are a function; for classes and with an intercept the class share and the t
 
 A slope lies within its limit by itself for the logistic loss, as |margin| <= radius entry_bound: the limit is
 sigmoid(radius entry_bound + |offset|). For the squared loss it is radius entry_bound + 3, 3 being the largest target,
-or `clip` (the Huber loss). For the squared hinge it is `clip`, 2 unless given.
+or `clip` (the Huber loss). For squared_hinge it is `clip`, 2 unless given.
 
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
@@ -39,33 +39,31 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.kernels import gradient as codes
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Plan, Release, checks
+from tacit.privacy import Gate, Plan, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Threshold
-from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, Vertices, contribution_units
-from tacit.problems.scalar import sigmoid
+from tacit.privacy.mechanisms.vertices import (
+    LARGEST_LIMIT,
+    SAMPLERS,
+    BestVertex,
+    VertexWalk,
+    Vertices,
+    contribution_units,
+)
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
+from tacit.problems.slopes import sigmoid
 from tacit.solvers import text
 from tacit.solvers.ball import Gradient, Path, Queue, Scoring
 from tacit.solvers.ball_sparse import gradient_for
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0
 _CALM = 1e5
 _TOLERANCE = 0.01
-_CODES: dict[LossName, int] = {
-    "squared": codes.SQUARED,
-    "logistic": codes.LOGISTIC,
-    "squared hinge": codes.SQUARED_HINGE,
-}
 
 
 @dataclass(frozen=True)
@@ -108,9 +106,9 @@ class Settings:
 def slope_limit(task: Task, reach: float, offset: float) -> float:
     """What a slope can be at most where no margin exceeds `reach`, or what it is clipped to."""
     clip = task.options.clip
-    if task.loss == "logistic":
+    if task.loss == LOGISTIC:
         most = float(sigmoid(reach + abs(offset)))
-    elif task.loss == "squared":
+    elif task.loss == SQUARED:
         most = reach + LIMIT
     else:
         most = 2.0 * (1.0 + reach + abs(offset))
@@ -124,8 +122,8 @@ class FrankWolfeSolver:
     """Frank-Wolfe on an l1 ball, with privately drawn vertices."""
 
     name: ClassVar[str] = "frank-wolfe"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter", "l1_radius", "entry_bound", "sampler", "step", "averaging", "clip")
@@ -134,31 +132,31 @@ class FrankWolfeSolver:
     def plan(self, task: Task, share: float) -> Plan:
         """A vertex in every iteration; for classes and with an intercept, their share before and a threshold after."""
         count = Settings.of(task).count
-        if task.loss == "squared":
+        if task.loss == SQUARED:
             return Plan(Release("vertices", "exponential", share=share, count=count))
         return text.planned(task, share, Release("vertices", "exponential", share=1.0, count=count))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
         """The weights of the vertices drawn. Their noise has no deviation to speak of: it is given as zero."""
         settings = Settings.of(task)
         path = settings.path(rows.entry)
-        with_ends = task.fit_intercept and task.loss != "squared"  # the driver centres the target of a regression
-        offset = _offset(task, text.UnitRows(task, rows).class_share(meter)) if with_ends else 0.0
+        with_ends = task.fit_intercept and task.loss != SQUARED  # the driver centres the target of a regression
+        offset = _offset(task, text.UnitRows(task, rows).class_share(gate)) if with_ends else 0.0
         limit = slope_limit(task, path.radius * rows.entry, offset)
         scoring = Scoring(
-            loss=_CODES[task.loss],
+            loss=task.loss.code,
             bound=rows.entry,
             limit=limit,
-            curvature=CURVATURE[task.loss],
-            units=_units(task, meter),
+            curvature=task.loss.curvature,
+            units=_units(task, gate),
             offset=offset,
             tolerance=settings.tolerance * limit,
         )
-        targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == "squared" else rows.targets
-        sampler = settings.sampler if meter.multiplier("vertices") > 0.0 else None
-        exact = task.loss == "squared" and task.options.clip is None
+        targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == SQUARED else rows.targets
+        sampler = settings.sampler if gate.multiplier("vertices") > 0.0 else None
+        exact = task.loss == SQUARED and task.options.clip is None
         gradient = gradient_for(rows.Z, targets, scoring, path, sampler, exact)
-        picks = _picks(gradient, path.count, scoring.units, meter)
+        picks = _picks(gradient, path.count, scoring.units, gate)
         chosen, found = path.weights(picks, settings.averaging)
         weights = np.zeros((1, task.d + 1))
         weights[0, chosen] = found
@@ -166,31 +164,30 @@ class FrankWolfeSolver:
             # Thresholds about as far apart as margins are: of entries near their bound, some for each row.
             grid = text.GRID * max(float(np.linalg.norm(found)) * rows.entry, 1e-300)
             margins = gradient.margins(chosen, found)
-            weights[0, -1] = -Threshold(grid).release(meter, "threshold", margins, rows.targets > 0.0)
+            weights[0, -1] = -gate.release("threshold", Threshold(grid), margins, rows.targets > 0.0)
         return Solution(weights, np.zeros_like(weights))
 
 
 def _offset(task: Task, share: text.ClassShare) -> float:
     """The margin that is best for all rows alike."""
-    return share.offset if task.loss == "logistic" else 2.0 * share.p - 1.0
+    return share.offset if task.loss == LOGISTIC else 2.0 * share.p - 1.0
 
 
-def _units(task: Task, meter: Meter) -> int:
+def _units(task: Task, gate: Gate) -> int:
     """The most that a row may add to an entry of the whole gradient."""
-    multiplier = meter.multiplier("vertices")
-    free = contribution_units(multiplier, meter.adjacency) if multiplier > 0.0 else MOST_UNITS
+    multiplier = gate.multiplier("vertices")
+    free = contribution_units(multiplier, gate.adjacency) if multiplier > 0.0 else MOST_UNITS
     return min(free, MOST_UNITS, LARGEST_LIMIT // task.n)
 
 
-def _picks(gradient: Gradient, count: int, units: int, meter: Meter) -> list[tuple[int, int]]:
+def _picks(gradient: Gradient, count: int, units: int, gate: Gate) -> list[tuple[int, int]]:
     """The vertices drawn; the best ones where there is no noise."""
     sampler = gradient.sampler
     if not isinstance(sampler, Queue):
-        return Vertices(sampler, units).release_walk(meter, "vertices", count, gradient.step, gradient.rounds)
+        return gate.release("vertices", VertexWalk(Vertices(sampler, units)), count, gradient.step, gradient.rounds)
     picks = []
     for t in range(1, count + 1):
-        meter.grant("vertices", "exponential")
-        picks.append(sampler.best())
+        picks.append(gate.release("vertices", BestVertex(sampler.best)))
         if t < count:  # nothing is looked for after the last step
             gradient.step(t, *picks[-1])
     return picks

@@ -31,11 +31,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import LOGISTIC, Loss, Penalty
 from tacit.solvers import text
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _RATIO = 0.1  # of what m is worth to u
 _DOUBT = 3.0
@@ -46,8 +47,8 @@ class OneShotSolver:
     """A naive-Bayes-like rule from one noisy sum."""
 
     name: ClassVar[str] = "one-shot"
-    losses: ClassVar[tuple[LossName, ...]] = ("logistic",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (LOGISTIC,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
@@ -57,17 +58,17 @@ class OneShotSolver:
         """The class share, the sums, the threshold."""
         return text.planned(task, share, Release("sums", "gaussian", share=1.0))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
         """The rule; it has no use for a penalty."""
         unit = text.UnitRows(task, rows)
-        share = unit.class_share(meter)
+        share = unit.class_share(gate)
         clip, n = share.clip, task.n
         size = math.hypot(clip, _RATIO)
         slack = float_sum_slack(n, size, n)
         sensitivity = Sensitivity(size + slack, 2.0 * clip + slack)
         mechanism = GaussianVector(sensitivity, bound=n * size)
-        total, sizes = mechanism.release(meter, "sums", unit.sums(share.p, _RATIO))
-        deviation = meter.multiplier("sums") * sensitivity.under(meter.adjacency)
+        total, sizes = gate.release("sums", mechanism, unit.sums(share.p, _RATIO))
+        deviation = gate.noise("sums", sensitivity)
         doubt = _DOUBT * deviation * math.sqrt(2.0 * math.log(max(task.d, 2))) / clip
         divisor = np.maximum(sizes / _RATIO, 0.0) + doubt
         # Rows of the driver are sqrt(d) long, not 1. A column without entries, and without noise, has no weight.
@@ -79,5 +80,5 @@ class OneShotSolver:
         of_sizes = np.where(sizes > 0.0, total / np.maximum(divisor, 1e-300) / _RATIO, 0.0)
         noise[0, :-1] = deviation * per_unit * np.hypot(1.0, of_sizes)
         if task.fit_intercept:
-            weights[0, -1] = -unit.threshold(meter, coef)
+            weights[0, -1] = -unit.threshold(gate, coef)
         return Solution(weights, noise)

@@ -39,14 +39,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.privacy import Meter, Plan, Release, float_sum_slack
+from tacit._types import Floats
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import text
-from tacit.solvers.task import Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import Rows, Solution, Task
 
 WIDE = 1_000
 """Sparse rows with more columns than this are text-like."""
@@ -64,7 +63,7 @@ _PENALTY = 0.1
 
 def serves(task: Task) -> bool:
     """Whether this form is the one for the task."""
-    return task.sparse and task.loss == "logistic" and task.outputs == 1 and task.d > WIDE
+    return task.sparse and task.loss == LOGISTIC and task.outputs == 1 and task.d > WIDE
 
 
 @dataclass(frozen=True)
@@ -92,18 +91,18 @@ def plan(task: Task, share: float) -> Plan:
     )
 
 
-def run(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
+def run(task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
     """The last iterate."""
     n, d, settings = task.n, task.d, Settings.of(task)
     unit = text.UnitRows(task, rows)
-    share = unit.class_share(meter)
-    b = _released_weights(task, unit, settings, meter)
+    share = unit.class_share(gate)
+    b = _released_weights(task, unit, settings, gate)
     norms = unit.weighted(b)
-    radius = _released_radius(task, unit.squares(norms), settings, meter)
-    descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, meter)
+    radius = _released_radius(task, unit.squares(norms), settings, gate)
+    descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, gate)
     # The rows of the driver are sqrt(d) long, which the strength of the penalty is for.
-    penalty = _PENALTY**settings.fade * strengths.l2 * (n / d)
-    w = descent.run(meter, penalty * np.maximum(1.0, np.square(b / radius)))
+    l2 = _PENALTY**settings.fade * penalty.l2 * (n / d)
+    w = descent.run(gate, l2 * np.maximum(1.0, np.square(b / radius)))
     # What the noise, which is known, adds to the variance of a margin would make probabilities too sure.
     w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
     to_driver = b / (radius * math.sqrt(d))
@@ -112,28 +111,28 @@ def run(task: Task, rows: Rows, strengths: Strengths, meter: Meter) -> Solution:
     noise[0, :-1] = descent.noise * to_driver
     if task.fit_intercept:
         learned = share.offset + descent.bias * w[-1]
-        drawn = -unit.threshold(meter, weights[0, :-1])
+        drawn = -unit.threshold(gate, weights[0, :-1])
         weights[0, -1] = settings.fade * drawn + (1.0 - settings.fade) * learned
     return Solution(weights, noise)
 
 
-def _released_weights(task: Task, unit: text.UnitRows, settings: Settings, meter: Meter) -> Floats:
+def _released_weights(task: Task, unit: text.UnitRows, settings: Settings, gate: Gate) -> Floats:
     """b, of the columns."""
     slack = float_sum_slack(task.n, 1.0, task.n)
     sensitivity = Sensitivity(1.0 + slack, math.sqrt(2.0) + slack)
-    sizes = GaussianVector(sensitivity, bound=task.n).release(meter, "column sizes", unit.sizes())
-    deviation = meter.multiplier("column sizes") * sensitivity.under(meter.adjacency)
+    sizes = gate.release("column sizes", GaussianVector(sensitivity, bound=task.n), unit.sizes())
+    deviation = gate.noise("column sizes", sensitivity)
     doubt = max(_DOUBT * deviation * math.sqrt(2.0 * math.log(max(task.d, 2))), 1e-9)
     sizes = np.maximum(sizes, 0.0)
     return ((doubt + sizes.min()) / (doubt + sizes)) ** settings.fade
 
 
-def _released_radius(task: Task, squares: float, settings: Settings, meter: Meter) -> float:
+def _released_radius(task: Task, squares: float, settings: Settings, gate: Gate) -> float:
     """R: the typical norm of a row, no less than its noise."""
     slack = float_sum_slack(task.n, 1.0, 1)
     sensitivity = Sensitivity.non_negative(1.0 + slack)
-    found = float(GaussianVector(sensitivity, bound=task.n).release(meter, "row norms", squares))
-    deviation = meter.multiplier("row norms") * sensitivity.under(meter.adjacency)
+    found = float(gate.release("row norms", GaussianVector(sensitivity, bound=task.n), squares))
+    deviation = gate.noise("row norms", sensitivity)
     return min(1.0, math.sqrt(max(found, deviation, 1e-9) / task.n)) ** settings.fade
 
 
@@ -148,7 +147,7 @@ class _Descent:
         b: Floats,
         factors: Floats,
         settings: Settings,
-        meter: Meter,
+        gate: Gate,
     ) -> None:
         self._task, self._unit, self._b, self._factors = task, unit, b, factors
         self._offset, self._clip = share.offset, share.clip**settings.fade
@@ -158,7 +157,7 @@ class _Descent:
         size = self._clip * math.hypot(1.0, self.bias)
         slack = 2.0 * float_sum_slack(task.n, size, task.n)
         self._mechanism = GaussianVector(Sensitivity.vector(size + slack), bound=task.n * size)
-        self._deviation = meter.multiplier("gradients") * self._mechanism.sensitivity.under(meter.adjacency)
+        self._deviation = gate.noise("gradients", self._mechanism.sensitivity)
         one = self._deviation / math.sqrt(self._steps)  # the noise of one release with the budget of all
         kappa = _KAPPA * min(1.0, task.n * size / max(one, 1e-300) / _FULL)
         self._rate = min(kappa / max(one * self._steps, 1e-300), _LONGEST / task.n)
@@ -168,7 +167,7 @@ class _Descent:
         """The deviation that noise leaves in each weight, if nothing draws it back."""
         return self._rate / (1.0 - self._momentum) * self._deviation * math.sqrt(self._steps)
 
-    def run(self, meter: Meter, penalty: Floats) -> Floats:
+    def run(self, gate: Gate, penalty: Floats) -> Floats:
         """The last iterate; `penalty` is next to the sum of losses."""
         d = self._task.d
         w = np.zeros(d + 1)
@@ -178,7 +177,7 @@ class _Descent:
             offset = self._offset + self.bias * at[-1]
             sums, total[-1] = self._unit.residuals(self._factors, at[:-1] * self._b, self.bias, offset, self._clip)
             np.multiply(sums, self._b, out=total[:-1])
-            total = self._mechanism.release(meter, "gradients", total)
+            total = gate.release("gradients", self._mechanism, total)
             total[:-1] -= penalty * at[:-1]
             if before is not None:
                 self._follow(at - before, slope - total)

@@ -13,15 +13,13 @@ and its factor for replace-one is 2.)
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Meter, Release, float_sum_slack
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.solvers.columns import Columns
 from tacit.solvers.task import Task
-
-Floats = NDArray[np.float64]
 
 SHARE = 0.02  # of mu^2
 _NAME = "smoothness"
@@ -39,7 +37,7 @@ def releases(task: Task, share: float) -> tuple[tuple[Release, ...], float]:
     return (Release(_NAME, "gaussian", share=SHARE * share),), (1.0 - SHARE) * share
 
 
-def constants(task: Task, columns: Columns, meter: Meter) -> Floats:
+def constants(task: Task, columns: Columns, gate: Gate) -> Floats:
     """M_j of every coordinate, the intercept's 1 last.
 
     Noisy ones are drawn towards their mean by how noisy they are next to how much they differ, and none is left below
@@ -53,8 +51,8 @@ def constants(task: Task, columns: Columns, meter: Meter) -> Floats:
     size = math.sqrt(largest * total) + math.sqrt(d) * float_sum_slack(n, largest, columns.depth)
     sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
     sums = columns.squares(largest, total)
-    noisy = GaussianVector(sensitivity, bound=n * largest).release(meter, _NAME, sums) / n
-    error = meter.multiplier(_NAME) * sensitivity.under(meter.adjacency) / n
+    noisy = gate.release(_NAME, GaussianVector(sensitivity, bound=n * largest), sums) / n
+    error = gate.noise(_NAME, sensitivity) / n
     mean = max(float(noisy.mean()), 1e-12)
     differ = max(float(noisy.var()) - error**2, 0.0)
     weight = differ / (differ + error**2) if error > 0.0 else 1.0

@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
 from tacit.kernels import text
-from tacit.privacy import Meter, Plan, Release
+from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Rows, Task
-
-Floats = NDArray[np.float64]
 
 _CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
 _SIDE = np.geomspace(0.01, 30.0, 60)
@@ -86,7 +84,7 @@ class UnitRows:
             kernels.dense_norms(self._Z, 0.0, norms)
         self._factors = _bounded(math.sqrt(task.d), norms)
 
-    def class_share(self, meter: Meter) -> ClassShare:
+    def class_share(self, gate: Gate) -> ClassShare:
         """Released; one half where there is no intercept.
 
         Noise draws it towards one half, as much as is best where any share is as likely as another.
@@ -96,12 +94,12 @@ class UnitRows:
             return ClassShare(0.5)
         mechanism = GaussianVector(Sensitivity.non_negative(1.0), bound=n)
         count = float(np.count_nonzero(self._positive & (self._factors > 0.0)))
-        deviation = meter.multiplier("class share") / n
-        found = float(mechanism.release(meter, "class share", count)) / n
+        deviation = gate.multiplier("class share") / n
+        found = float(gate.release("class share", mechanism, count)) / n
         p = 0.5 + (found - 0.5) / (1.0 + 12.0 * deviation * deviation)
         return ClassShare(min(max(p, 1.0 / n), 1.0 - 1.0 / n))
 
-    def threshold(self, meter: Meter, coef: Floats) -> float:
+    def threshold(self, gate: Gate, coef: Floats) -> float:
         """Released: rows with larger margins of these coefficients, as they will predict, are of the second class."""
         w, margins = np.append(coef, 0.0), np.empty(len(self._factors))
         if self._sparse:
@@ -110,7 +108,7 @@ class UnitRows:
             kernels.dense_margins(self._Z, 0.0, w, margins)
         margins[self._factors == 0.0] = math.nan
         scale = max(float(np.linalg.norm(coef)), 1e-12)  # of noise alone, as the rows of the driver are sqrt(d) long
-        return Threshold(GRID * scale).release(meter, "threshold", margins, self._positive)
+        return gate.release("threshold", Threshold(GRID * scale), margins, self._positive)
 
     def sums(self, p: float, ratio: float) -> Floats:
         """The sums of (class - p) x, and `ratio` times those of |x|, or of x^2 where rows are dense."""

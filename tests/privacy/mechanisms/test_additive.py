@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, LaplaceVector, Sensitivity
 from tacit.privacy.noise.grid import Grid
+from tests.units import ROWS
 
 ALARM = 1e-6
 ADJACENCIES = ("add-remove", "replace-one")
 
 
-def open_meter(kind, multiplier=1.0, adjacency="add-remove", count=1, seed=0):
-    """A meter whose releases have exactly this multiplier (0: the non-private limit)."""
+def open_gate(kind, multiplier=1.0, adjacency="add-remove", count=1, seed=0):
+    """A gate whose releases have exactly this multiplier (0: the non-private limit)."""
     fixed = {"share": 1.0} if multiplier == 0 else {"multiplier": multiplier}
     plan = Plan(Release("r", kind, count=count, **fixed))
-    return plan.calibrate(Budget(math.inf, 1e-6, adjacency)).meter(NoiseSource(seed))
+    return Gate(plan.calibrate(Budget(math.inf, 1e-6, adjacency), ROWS, "test"), NoiseSource(seed))
 
 
 def has_scale(noise, scale):
@@ -33,8 +34,8 @@ def has_scale(noise, scale):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_gaussian_noise_level(adjacency):
     value = np.linspace(-5, 5, 40_000)
-    meter = open_meter("gaussian", 2.5, adjacency, seed=1)
-    noise = GaussianVector(Sensitivity.vector(3.0)).release(meter, "r", value) - value
+    gate = open_gate("gaussian", 2.5, adjacency, seed=1)
+    noise = gate.release("r", GaussianVector(Sensitivity.vector(3.0)), value) - value
     scale = 2.5 * (3.0 if adjacency == "add-remove" else 6.0)
     assert has_scale(noise, scale)
     assert not has_scale(noise, 1.05 * scale)
@@ -44,8 +45,8 @@ def test_gaussian_noise_level(adjacency):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_laplace_noise_level(adjacency):
     value = np.linspace(-5, 5, 40_000)
-    meter = open_meter("laplace", 2.5, adjacency, seed=2)
-    noise = LaplaceVector(Sensitivity.vector(3.0)).release(meter, "r", value) - value
+    gate = open_gate("laplace", 2.5, adjacency, seed=2)
+    noise = gate.release("r", LaplaceVector(Sensitivity.vector(3.0)), value) - value
     scale = 2.5 * (3.0 if adjacency == "add-remove" else 6.0)
     assert stats.kstest(noise / scale, "laplace").pvalue > ALARM
     assert stats.kstest(noise / (1.2 * scale), "laplace").pvalue < ALARM
@@ -56,8 +57,8 @@ def test_matrix_noise_is_symmetric_and_isotropic(adjacency):
     d, rng = 250, np.random.default_rng(0)
     value = rng.normal(size=(d, d))
     value += value.T
-    meter = open_meter("gaussian", 2.0, adjacency, seed=3)
-    out = GaussianMatrix(Sensitivity.outer_product(1.5)).release(meter, "r", value)
+    gate = open_gate("gaussian", 2.0, adjacency, seed=3)
+    out = gate.release("r", GaussianMatrix(Sensitivity.outer_product(1.5)), value)
     scale = 2.0 * 1.5**2 * (1.0 if adjacency == "add-remove" else math.sqrt(2))
     np.testing.assert_array_equal(out, out.T)
     noise = out - value
@@ -75,16 +76,16 @@ def test_only_the_upper_triangle_of_a_matrix_is_read():
     value = np.array([[1.0, 2.0], [99.0, 3.0]])
     mechanism = GaussianMatrix(Sensitivity.outer_product(1.0))
     expected = np.array([[1.0, 2.0], [2.0, 3.0]])
-    np.testing.assert_array_equal(mechanism.release(open_meter("gaussian", 0), "r", value), expected)
+    np.testing.assert_array_equal(open_gate("gaussian", 0).release("r", mechanism, value), expected)
     for value_again in (value, expected):
-        noisy = mechanism.release(open_meter("gaussian", 1.0), "r", value_again)
-        np.testing.assert_array_equal(noisy, mechanism.release(open_meter("gaussian", 1.0), "r", value))
+        noisy = open_gate("gaussian", 1.0).release("r", mechanism, value_again)
+        np.testing.assert_array_equal(noisy, open_gate("gaussian", 1.0).release("r", mechanism, value))
 
 
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector])
 @pytest.mark.parametrize("value", [3.0, [1.0, 2.0], [[1.0, 2.0, 3.0]], np.zeros((2, 0)), np.zeros((2, 3, 4))])
 def test_shapes_are_kept(mechanism, value):
-    released = mechanism(Sensitivity.vector(1.0)).release(open_meter(mechanism.kind), "r", value)
+    released = open_gate(mechanism.kind).release("r", mechanism(Sensitivity.vector(1.0)), value)
     assert released.shape == np.shape(value)
     assert released.dtype == np.float64
 
@@ -92,7 +93,7 @@ def test_shapes_are_kept(mechanism, value):
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector, GaussianMatrix])
 def test_the_non_private_limit_is_exact(mechanism):
     value = np.array([[0.1, -2.0], [-2.0, 1e300]])
-    released = mechanism(Sensitivity.vector(1.0)).release(open_meter(mechanism.kind, 0), "r", value)
+    released = open_gate(mechanism.kind, 0).release("r", mechanism(Sensitivity.vector(1.0)), value)
     np.testing.assert_array_equal(released, value)
     released[0, 0] = 7.0
     assert value[0, 0] == 0.1  # a copy
@@ -101,11 +102,11 @@ def test_the_non_private_limit_is_exact(mechanism):
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector, GaussianMatrix])
 def test_what_no_row_can_change_needs_no_noise(mechanism):
     value = np.eye(2)
-    released = mechanism(Sensitivity(0.0, 0.0)).release(open_meter(mechanism.kind), "r", value)
+    released = open_gate(mechanism.kind).release("r", mechanism(Sensitivity(0.0, 0.0)), value)
     np.testing.assert_array_equal(released, value)
     # Zero for add-remove only: the other adjacency still gets its noise.
-    meter = open_meter(mechanism.kind, adjacency="replace-one")
-    assert np.all(mechanism(Sensitivity(0.0, 1.0)).release(meter, "r", value) != value)
+    gate = open_gate(mechanism.kind, adjacency="replace-one")
+    assert np.all(gate.release("r", mechanism(Sensitivity(0.0, 1.0)), value) != value)
 
 
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector, GaussianMatrix])
@@ -113,7 +114,7 @@ def test_values_are_clipped_to_a_public_bound(mechanism):
     value = np.array([[1e30, -1e30], [-1e30, -np.inf]])
     noise_free = np.array([[5.0, -5.0], [-5.0, -5.0]])
     mechanism = mechanism(Sensitivity.vector(1e-3), bound=5.0)
-    released = mechanism.release(open_meter(mechanism.kind), "r", value)
+    released = open_gate(mechanism.kind).release("r", mechanism, value)
     if isinstance(mechanism, GaussianMatrix):  # clipped in coordinates that keep the Frobenius norm
         noise_free[0, 0], noise_free[1, 1] = 5 * math.sqrt(2), -5 * math.sqrt(2)
     assert np.abs(released - noise_free).max() < 0.05
@@ -122,14 +123,14 @@ def test_values_are_clipped_to_a_public_bound(mechanism):
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector, GaussianMatrix])
 def test_without_a_bound_huge_values_raise(mechanism):
     with pytest.raises(OverflowError, match=r"beyond 2\^22 times the noise .* declare a public `bound`"):
-        mechanism(Sensitivity.vector(1.0)).release(open_meter(mechanism.kind), "r", np.full((2, 2), 1e9))
+        open_gate(mechanism.kind).release("r", mechanism(Sensitivity.vector(1.0)), np.full((2, 2), 1e9))
 
 
 @pytest.mark.parametrize("mechanism", [GaussianVector, LaplaceVector, GaussianMatrix])
 def test_not_a_number_does_not_raise(mechanism):
     # An error would tell that a row holds one; it counts as zero.
     mechanism = mechanism(Sensitivity.vector(1e-3), bound=5.0)
-    released = mechanism.release(open_meter(mechanism.kind), "r", np.full((2, 2), np.nan))
+    released = open_gate(mechanism.kind).release("r", mechanism, np.full((2, 2), np.nan))
     assert np.abs(released).max() < 0.05
 
 
@@ -137,21 +138,21 @@ def test_not_a_number_does_not_raise(mechanism):
 def test_a_bound_must_be_a_positive_number(bound):
     for mechanism in (GaussianVector, LaplaceVector, GaussianMatrix):
         with pytest.raises(ValueError, match="bound must be"):
-            mechanism(Sensitivity.vector(1.0), bound=bound).release(open_meter(mechanism.kind), "r", np.eye(2))
+            open_gate(mechanism.kind).release("r", mechanism(Sensitivity.vector(1.0), bound=bound), np.eye(2))
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 2, 2), ()])
 def test_a_matrix_must_be_square(shape):
-    meter = open_meter("gaussian")
+    gate = open_gate("gaussian")
     with pytest.raises(ValueError, match="a symmetric release needs a square matrix, got shape"):
-        GaussianMatrix(Sensitivity.vector(1.0)).release(meter, "r", np.zeros(shape))
-    assert meter.left("r") == 1
+        gate.release("r", GaussianMatrix(Sensitivity.vector(1.0)), np.zeros(shape))
+    assert gate.left("r") == 1
 
 
 def test_fresh_noise_for_every_release():
-    meter = open_meter("gaussian", count=50)
+    gate = open_gate("gaussian", count=50)
     mechanism = GaussianVector(Sensitivity.vector(1.0))
-    assert len({float(mechanism.release(meter, "r", 1.0)) for _ in range(50)}) == 50
+    assert len({float(gate.release("r", mechanism, 1.0)) for _ in range(50)}) == 50
 
 
 def test_outputs_lie_on_a_grid_that_the_data_does_not_choose():
@@ -159,5 +160,5 @@ def test_outputs_lie_on_a_grid_that_the_data_does_not_choose():
     step = Grid.for_noise(1.0, 1.0, 1, 10.0, power=0.5).step
     for value in (0.0, 0.1, 1 / 3):
         for seed in range(20):
-            units = mechanism.release(open_meter("gaussian", seed=seed), "r", value).item() / step
+            units = open_gate("gaussian", seed=seed).release("r", mechanism, value).item() / step
             assert abs(units - round(units)) < 1e-3

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tacit.privacy.mechanisms import Histogram, Sensitivity
-from tests.privacy.mechanisms.test_additive import ADJACENCIES, ALARM, has_scale, open_meter
+from tests.privacy.mechanisms.test_additive import ADJACENCIES, ALARM, has_scale, open_gate
 
 EDGES = [-1.0, 0.0, 0.5, 2.0]
 
@@ -36,8 +36,8 @@ def test_what_is_not_a_number_is_not_counted():
 def test_no_rows():
     histogram = Histogram(EDGES, 2)
     np.testing.assert_array_equal(histogram.counts(np.empty((0, 2))), np.zeros((2, 3)))
-    assert histogram.release(open_meter("gaussian"), "r", np.empty((0, 2))).shape == (2, 3)
-    assert Histogram(EDGES).release(open_meter("gaussian"), "r", []).shape == (3,)
+    assert open_gate("gaussian").release("r", histogram, np.empty((0, 2))).shape == (2, 3)
+    assert open_gate("gaussian").release("r", Histogram(EDGES), []).shape == (3,)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -45,7 +45,7 @@ def test_noise_level(adjacency):
     columns = 8
     histogram = Histogram(np.arange(2001.0), columns)
     values = np.random.default_rng(1).uniform(0, 2000, size=(500, columns))
-    noise = histogram.release(open_meter("gaussian", 1.5, adjacency, seed=4), "r", values) - histogram.counts(values)
+    noise = open_gate("gaussian", 1.5, adjacency, seed=4).release("r", histogram, values) - histogram.counts(values)
     scale = 1.5 * math.sqrt(columns if adjacency == "add-remove" else 2 * columns)
     assert has_scale(noise, scale)
     assert stats.kstest(noise.ravel() / scale, "norm").pvalue > ALARM
@@ -54,17 +54,15 @@ def test_noise_level(adjacency):
 
 def test_shapes():
     values = np.zeros((5, 1))
-    assert Histogram(EDGES).release(open_meter("gaussian"), "r", values).shape == (1, 3)
-    assert Histogram(EDGES).release(open_meter("gaussian"), "r", values[:, 0]).shape == (3,)
-    assert Histogram([0.0, 1.0]).release(open_meter("gaussian"), "r", [0.5, 0.5]).shape == (1,)
+    assert open_gate("gaussian").release("r", Histogram(EDGES), values).shape == (1, 3)
+    assert open_gate("gaussian").release("r", Histogram(EDGES), values[:, 0]).shape == (3,)
+    assert open_gate("gaussian").release("r", Histogram([0.0, 1.0]), [0.5, 0.5]).shape == (1,)
 
 
 def test_the_non_private_limit_is_exact():
     values = np.random.default_rng(2).normal(size=200)
     histogram = Histogram(EDGES)
-    np.testing.assert_array_equal(
-        histogram.release(open_meter("gaussian", 0), "r", values), histogram.counts(values)[0]
-    )
+    np.testing.assert_array_equal(open_gate("gaussian", 0).release("r", histogram, values), histogram.counts(values)[0])
 
 
 @pytest.mark.parametrize("edges", [[], [1.0], 3.0, [[0.0, 1.0], [2.0, 3.0]]])
@@ -86,11 +84,11 @@ def test_columns_must_be_a_count(columns, error):
 
 
 def test_tables_of_another_width_are_refused_before_anything_is_spent():
-    meter = open_meter("gaussian")
+    gate = open_gate("gaussian")
     for values in (np.zeros((4, 3)), np.zeros(4), np.zeros((4, 2, 1)), 0.0):
         with pytest.raises(ValueError, match="expected a table of 2 columns, got shape"):
-            Histogram(EDGES, 2).release(meter, "r", values)
-    assert meter.left("r") == 1
+            gate.release("r", Histogram(EDGES, 2), values)
+    assert gate.left("r") == 1
 
 
 def test_frozen_and_hashable():

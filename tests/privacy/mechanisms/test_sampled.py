@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.privacy import Budget, NoiseSource, Plan, PlanViolationError, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, PlanViolationError, Release, Unit
 from tacit.privacy.mechanisms import SampledSteps, Sensitivity
 from tacit.privacy.noise import kernels
 
@@ -14,9 +14,9 @@ ROWS = np.random.default_rng(0).normal(size=(N, SIZE))
 STEPS = SampledSteps(Sensitivity.vector(2.0), bound=1e3)
 
 
-def open_meter(epsilon=1.0, seed=1):
+def open_gate(epsilon=1.0, seed=1):
     plan = Plan(Release("steps", "gaussian", share=1.0, count=COUNT, sampling=0.2))
-    return plan.calibrate(Budget(epsilon, 1e-5)).meter(NoiseSource(seed))
+    return Gate(plan.calibrate(Budget(epsilon, 1e-5), Unit("row", N), "test"), NoiseSource(seed))
 
 
 class Walk:
@@ -38,11 +38,11 @@ class Walk:
 
 
 def test_noise_is_that_of_the_plan():
-    meter, walk = open_meter(), Walk()
-    out = np.concatenate([STEPS.release(meter, "steps", N, SIZE, count, walk) for count in (1, 9, 30)])
-    meter.finish()
+    gate, walk = open_gate(), Walk()
+    out = np.concatenate([gate.release("steps", STEPS, SIZE, count, walk) for count in (1, 9, 30)])
+    gate.finish()
     assert out.shape == (COUNT, SIZE)
-    noise = (out - np.array(walk.exact)) / (2.0 * meter.multiplier("steps"))
+    noise = (out - np.array(walk.exact)) / (2.0 * gate.multiplier("steps"))
     squares, freedom = float(np.sum(noise**2)), noise.size
     assert abs(squares - freedom) < 5 * math.sqrt(2 * freedom)
     assert np.all(noise != 0.0)
@@ -51,18 +51,18 @@ def test_noise_is_that_of_the_plan():
 
 
 def test_without_noise_values_are_as_they_are():
-    meter, walk = open_meter(math.inf), Walk()
-    out = STEPS.release(meter, "steps", N, SIZE, COUNT, walk)
+    gate, walk = open_gate(math.inf), Walk()
+    out = gate.release("steps", STEPS, SIZE, COUNT, walk)
     np.testing.assert_array_equal(out, np.array(walk.exact))
 
 
 def test_no_more_steps_than_planned():
-    meter = open_meter()
+    gate = open_gate()
     with pytest.raises(PlanViolationError, match="planned 40 times"):
-        STEPS.release(meter, "steps", N, SIZE, COUNT + 1, Walk())
+        gate.release("steps", STEPS, SIZE, COUNT + 1, Walk())
 
 
 def test_samples_do_not_print():
     seen = []
-    STEPS.release(open_meter(), "steps", N, SIZE, 1, lambda batches: seen.append(repr(batches)) or np.zeros((1, SIZE)))
+    open_gate().release("steps", STEPS, SIZE, 1, lambda batches: seen.append(repr(batches)) or np.zeros((1, SIZE)))
     assert seen == ["Batches(private)"]

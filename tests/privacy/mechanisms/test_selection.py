@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.privacy import NoiseSource, PlanViolationError
+from tacit.privacy import Gate, NoiseSource, PlanViolationError
 from tacit.privacy.mechanisms import Quantile, Selection, Sensitivity, SignedVertex, Threshold, TopK
-from tests.privacy.mechanisms.test_additive import ADJACENCIES, ALARM, open_meter
+from tests.privacy.mechanisms.test_additive import ADJACENCIES, ALARM, open_gate
 
 DRAWS = 12_000
 
 
 def draws(mechanism, *data, multiplier=1.0, adjacency="add-remove", count=1, seed=0, times=DRAWS):
-    """Many releases, each through a meter of its own."""
-    calibrated = open_meter("exponential", multiplier, adjacency, count)._calibrated
+    """Many releases, each through a gate of its own."""
+    calibrated = open_gate("exponential", multiplier, adjacency, count)._calibrated
     source = NoiseSource(seed)
-    return [mechanism.release(calibrated.meter(source), "r", *data) for _ in range(times)]
+    return [Gate(calibrated, source).release("r", mechanism, *data) for _ in range(times)]
 
 
 def follows(outcomes, law):
@@ -193,19 +193,19 @@ def test_not_a_number_counts_as_zero_and_does_not_raise(multiplier):
 
 @pytest.mark.parametrize("scores", [[], [[1.0, 2.0]]])
 def test_scores_must_be_a_vector_of_candidates(scores):
-    meter = open_meter("exponential")
+    gate = open_gate("exponential")
     mechanisms = Selection(Sensitivity(1.0, 2.0)), SignedVertex(Sensitivity.vector(1.0)), TopK(1, Sensitivity(1.0, 2.0))
     for mechanism in mechanisms:
         with pytest.raises(ValueError, match="scores must be a vector of at least one candidate, got shape"):
-            mechanism.release(meter, "r", scores)
-    assert meter.left("r") == 1
+            gate.release("r", mechanism, scores)
+    assert gate.left("r") == 1
 
 
 def test_k_is_at_most_the_number_of_candidates():
-    meter = open_meter("exponential", count=4)
+    gate = open_gate("exponential", count=4)
     with pytest.raises(ValueError, match="k must be at most the number of candidates, 3, got 4"):
-        TopK(4, Sensitivity(1.0, 2.0)).release(meter, "r", [1.0, 2.0, 3.0])
-    assert meter.left("r") == 4
+        gate.release("r", TopK(4, Sensitivity(1.0, 2.0)), [1.0, 2.0, 3.0])
+    assert gate.left("r") == 4
     for k, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError)):
         with pytest.raises(error, match="k must be"):
             TopK(k, Sensitivity(1.0, 2.0))
@@ -213,10 +213,10 @@ def test_k_is_at_most_the_number_of_candidates():
 
 def test_top_k_counts_each_draw():
     with pytest.raises(PlanViolationError, match="of which 0 are left"):
-        TopK(3, Sensitivity(1.0, 2.0)).release(open_meter("exponential", count=2), "r", [1.0, 2.0, 3.0])
-    meter = open_meter("exponential", count=3)
-    TopK(2, Sensitivity(1.0, 2.0)).release(meter, "r", [1.0, 2.0, 3.0])
-    assert meter.left("r") == 1
+        open_gate("exponential", count=2).release("r", TopK(3, Sensitivity(1.0, 2.0)), [1.0, 2.0, 3.0])
+    gate = open_gate("exponential", count=3)
+    gate.release("r", TopK(2, Sensitivity(1.0, 2.0)), [1.0, 2.0, 3.0])
+    assert gate.left("r") == 1
 
 
 @pytest.mark.parametrize("grid", [[], 1.0, [[0.0, 1.0]]])
@@ -240,13 +240,13 @@ def test_q_is_a_probability(q):
 
 
 def test_shapes_of_the_data():
-    meter = open_meter("exponential")
+    gate = open_gate("exponential")
     with pytest.raises(ValueError, match="values must be a vector, got shape"):
-        Quantile(0.5, [0.0, 1.0]).release(meter, "r", [[1.0], [2.0]])
+        gate.release("r", Quantile(0.5, [0.0, 1.0]), [[1.0], [2.0]])
     for margins, labels in (([1.0, 2.0], [True]), ([[1.0]], [[True]])):
         with pytest.raises(ValueError, match="margins and labels must be vectors of one length"):
-            Threshold([0.0]).release(meter, "r", margins, labels)
-    assert meter.left("r") == 1
+            gate.release("r", Threshold([0.0]), margins, labels)
+    assert gate.left("r") == 1
 
 
 def test_frozen_and_hashable():

@@ -13,7 +13,7 @@ from tacit.privacy.mechanisms import GaussianSequence, GaussianVector, Sensitivi
 from tacit.privacy.noise.grid import Grid
 from tacit.privacy.noise.kernels import release_on_grid, release_one
 
-from .test_additive import ADJACENCIES, ALARM, has_scale, open_meter
+from .test_additive import ADJACENCIES, ALARM, has_scale, open_gate
 
 
 def plain(values, seen=None):
@@ -31,14 +31,14 @@ def plain(values, seen=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_noise_level(adjacency):
     value = np.linspace(-5, 5, 40_000)
-    meter = open_meter("gaussian", 2.5, adjacency, seed=1)
+    gate = open_gate("gaussian", 2.5, adjacency, seed=1)
     mechanism = GaussianSequence(Sensitivity.vector(3.0), bound=100.0)
-    noise = mechanism.release(meter, "r", len(value), plain(value)) - value
+    noise = gate.release("r", mechanism, len(value), plain(value)) - value
     scale = 2.5 * (3.0 if adjacency == "add-remove" else 6.0)
     assert has_scale(noise, scale)
     assert not has_scale(noise, 1.05 * scale)
     assert stats.kstest(noise / scale, "norm").pvalue > ALARM
-    assert mechanism.deviation(meter, "r") == scale
+    assert gate.noise("r", mechanism.sensitivity) == scale
 
 
 @pytest.mark.parametrize("bound", [10.0, 1e9, 1e16])
@@ -46,8 +46,8 @@ def test_noise_level(adjacency):
 def test_values_that_do_not_depend_on_each_other_are_released_as_a_vector(bound, multiplier):
     """Bit for bit: the same grid, the same noise, whatever the bound leaves of its bits."""
     value, sensitivity = np.array([1.0, -2.5, 1e3, 0.0, math.pi]), Sensitivity.vector(0.7)
-    vector = GaussianVector(sensitivity, bound).release(open_meter("gaussian", multiplier), "r", value)
-    walked = GaussianSequence(sensitivity, bound).release(open_meter("gaussian", multiplier), "r", 5, plain(value))
+    vector = open_gate("gaussian", multiplier).release("r", GaussianVector(sensitivity, bound), value)
+    walked = open_gate("gaussian", multiplier).release("r", GaussianSequence(sensitivity, bound), 5, plain(value))
     np.testing.assert_array_equal(walked, vector)
 
 
@@ -55,7 +55,7 @@ def test_the_tape_is_drawn_before_the_walk_and_is_the_grids():
     tapes = []
     mechanism = GaussianSequence(Sensitivity.vector(1.0), bound=20.0)
     for value in ([0.0, 0.0, 0.0], [19.0, -5.0, 1.0]):
-        mechanism.release(open_meter("gaussian", 2.0, seed=3), "r", 3, plain(value, tapes))
+        open_gate("gaussian", 2.0, seed=3).release("r", mechanism, 3, plain(value, tapes))
     grid = Grid.for_noise(1.0, 2.0, 3, 20.0, power=0.5)
     for tape in tapes:
         assert (tape.step, tape.bound) == (grid.step, grid.bound)
@@ -69,24 +69,24 @@ def test_later_values_may_use_earlier_ones():
         out.append(release_one(10.0 * out[0], tape.noise[1], tape.step, tape.bound))
         return np.array(out)
 
-    meter = open_meter("gaussian", 1e-3, count=2_000, seed=4)
+    gate = open_gate("gaussian", 1e-3, count=2_000, seed=4)
     mechanism = GaussianSequence(Sensitivity.vector(1.0), bound=100.0)
-    released = np.array([mechanism.release(meter, "r", 2, walk) for _ in range(2_000)])
+    released = np.array([gate.release("r", mechanism, 2, walk) for _ in range(2_000)])
     assert has_scale(released[:, 0] - 1.0, 1e-3)
     assert has_scale(released[:, 1] - 10.0 * released[:, 0], 1e-3)
 
 
 def test_a_walk_is_one_release():
-    meter = open_meter("gaussian", count=2)
+    gate = open_gate("gaussian", count=2)
     mechanism = GaussianSequence(Sensitivity.vector(1.0), bound=5.0)
-    mechanism.release(meter, "r", 3, plain([1.0, 2.0, 3.0]))
-    assert meter.left("r") == 1
+    gate.release("r", mechanism, 3, plain([1.0, 2.0, 3.0]))
+    assert gate.left("r") == 1
 
 
 def test_the_non_private_limit_has_a_tape_without_noise():
     tapes, value = [], [0.1, -2.0, 1e300]
     mechanism = GaussianSequence(Sensitivity.vector(1.0), bound=5.0)
-    released = mechanism.release(open_meter("gaussian", 0), "r", 3, plain(value, tapes))
+    released = open_gate("gaussian", 0).release("r", mechanism, 3, plain(value, tapes))
     assert released.tolist() == [0.1, -2.0, 5.0]
     assert tapes[0].step == 0.0
     assert not tapes[0].noise.any()
@@ -95,20 +95,20 @@ def test_the_non_private_limit_has_a_tape_without_noise():
 
 def test_what_no_row_can_change_needs_no_noise():
     mechanism = GaussianSequence(Sensitivity(0.0, 1.0), bound=5.0)
-    assert mechanism.release(open_meter("gaussian"), "r", 1, plain([0.3])) == [0.3]
-    assert mechanism.release(open_meter("gaussian", adjacency="replace-one"), "r", 1, plain([0.3])) != [0.3]
+    assert open_gate("gaussian").release("r", mechanism, 1, plain([0.3])) == [0.3]
+    assert open_gate("gaussian", adjacency="replace-one").release("r", mechanism, 1, plain([0.3])) != [0.3]
 
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, math.inf, math.nan])
 def test_a_bound_must_be_a_positive_number(bound):
     with pytest.raises(ValueError, match="bound must be"):
-        GaussianSequence(Sensitivity.vector(1.0), bound).release(open_meter("gaussian"), "r", 1, plain([0.0]))
+        open_gate("gaussian").release("r", GaussianSequence(Sensitivity.vector(1.0), bound), 1, plain([0.0]))
 
 
 @pytest.mark.parametrize(("size", "error"), [(0, ValueError), (-1, ValueError), (1.5, TypeError)])
 def test_a_size_must_be_a_count(size, error):
     with pytest.raises(error, match="size must be"):
-        GaussianSequence(Sensitivity.vector(1.0), 1.0).release(open_meter("gaussian"), "r", size, plain([0.0]))
+        open_gate("gaussian").release("r", GaussianSequence(Sensitivity.vector(1.0), 1.0), size, plain([0.0]))
 
 
 # --- one value on the grid --------------------------------------------------------------------------------------------

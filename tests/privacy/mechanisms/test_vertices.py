@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tacit.privacy import NoiseSource, PlanViolationError
-from tacit.privacy.mechanisms import Vertices, contribution_units
+from tacit.privacy.mechanisms import VertexWalk, Vertices, contribution_units
 from tacit.privacy.mechanisms.vertices import LARGEST_LIMIT, SAMPLERS, BucketSampler
 from tacit.privacy.noise import kernels
-from tests.privacy.mechanisms.test_additive import ADJACENCIES, open_meter
+from tests.privacy.mechanisms.test_additive import ADJACENCIES, open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
 NAT = 2.0**32 / math.log(2.0)
@@ -208,50 +208,50 @@ def test_multipliers_that_are_refused():
 def test_release_follows_the_law_and_is_counted(adjacency):
     scores = nats([0.5, -1.0, 0.0])
     mechanism = Vertices(BucketSampler(scores, LIMIT), contribution_units(2.0, adjacency))
-    meter = open_meter("exponential", 2.0, adjacency, count=5000, seed=88)
-    drawn = [number(mechanism.release(meter, "r")) for _ in range(5000)]
+    gate = open_gate("exponential", 2.0, adjacency, count=5000, seed=88)
+    drawn = [number(gate.release("r", mechanism)) for _ in range(5000)]
     assert chi_square_tail(np.bincount(drawn, minlength=6), law(scores)) > FALSE_ALARM
     with pytest.raises(PlanViolationError, match="of which 0 are left"):
-        mechanism.release(meter, "r")
-    meter.finish()
+        gate.release("r", mechanism)
+    gate.finish()
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_contribution_that_would_cost_more_is_refused(adjacency):
-    sampler, meter = BucketSampler(nats([0.5]), LIMIT), open_meter("exponential", 2.0, adjacency)
+    sampler, gate = BucketSampler(nats([0.5]), LIMIT), open_gate("exponential", 2.0, adjacency)
     most = contribution_units(2.0, adjacency)
     with pytest.raises(ValueError, match=f"contribution must be at most {most} for release 'r', {adjacency}"):
-        Vertices(sampler, most + 1).release(meter, "r")
-    assert meter.left("r") == 1
-    Vertices(sampler, most).release(meter, "r")
+        gate.release("r", Vertices(sampler, most + 1))
+    assert gate.left("r") == 1
+    gate.release("r", Vertices(sampler, most))
 
 
 def test_releases_that_are_not_planned_so():
     mechanism = Vertices(BucketSampler(nats([0.5]), LIMIT), 1)
     with pytest.raises(PlanViolationError, match="planned as gaussian"):
-        mechanism.release(open_meter("gaussian"), "r")
+        open_gate("gaussian").release("r", mechanism)
     with pytest.raises(PlanViolationError, match="not in the plan"):
-        mechanism.release(open_meter("exponential"), "other")
+        open_gate("exponential").release("other", mechanism)
 
 
 def test_the_non_private_limit_is_not_served():
-    meter = open_meter("exponential", 0)
+    gate = open_gate("exponential", 0)
     with pytest.raises(ValueError, match="without noise the best vertex is taken, and nothing is drawn"):
-        Vertices(BucketSampler(nats([0.5]), LIMIT), 1).release(meter, "r")
-    assert meter.left("r") == 1
+        gate.release("r", Vertices(BucketSampler(nats([0.5]), LIMIT), 1))
+    assert gate.left("r") == 1
 
 
 def test_a_compiled_walk_that_leaves_a_draw_open():
     """Whether the vertex is kept is decided here; one that is kept is stepped to, unless it is the last."""
     scores = np.array([0, 2**31])  # the gap of vertex 0 is a whole number of octaves, that of vertex 2 is not
-    mechanism, meter = Vertices(BucketSampler(scores, LIMIT), 1), open_meter("exponential", 2.0, count=60, seed=90)
+    mechanism, gate = Vertices(BucketSampler(scores, LIMIT), 1), open_gate("exponential", 2.0, count=60, seed=90)
     asked, steps = [], []
 
     def rounds(_, at, __, done, stop):
         asked.append((done, stop))
         return done, 2 * (done % 2), at, kernels.OPEN
 
-    drawn = mechanism.release_walk(meter, "r", 60, lambda *given: steps.append(given), rounds)
+    drawn = gate.release("r", VertexWalk(mechanism), 60, lambda *given: steps.append(given), rounds)
     assert drawn == [(k % 2, 1) for k in range(60)]
     assert steps == [(k + 1, k % 2, 1) for k in range(59)]
     assert sum(done % 2 == 0 for done, _ in asked) == 30
@@ -262,12 +262,14 @@ def test_a_compiled_walk_that_leaves_a_draw_open():
 def test_a_walk_longer_than_planned_is_refused_before_it_draws_more():
     scores, steps = nats([0.5, -1.0]), []
     for rounds in (None, lambda _, at, __, ___, stop: (stop, -1, at, kernels.DONE)):
-        meter = open_meter("exponential", 2.0, count=40)
+        gate = open_gate("exponential", 2.0, count=40)
         with pytest.raises(PlanViolationError, match="planned 40 times"):
-            Vertices(BucketSampler(scores, LIMIT), 1).release_walk(meter, "r", 41, lambda *t: steps.append(t), rounds)
+            gate.release(
+                "r", VertexWalk(Vertices(BucketSampler(scores, LIMIT), 1)), 41, lambda *t: steps.append(t), rounds
+            )
     most = contribution_units(2.0, "add-remove")
     with pytest.raises(ValueError, match="contribution must be at most"):
-        Vertices(BucketSampler(scores, LIMIT), most + 1).release_walk(meter, "r", 1, steps.append, rounds)
+        gate.release("r", VertexWalk(Vertices(BucketSampler(scores, LIMIT), most + 1)), 1, steps.append, rounds)
 
 
 # Refusals

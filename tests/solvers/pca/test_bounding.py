@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table
 from tacit.solvers.pca.task import PcaTask
@@ -17,9 +17,9 @@ def bounded(X, epsilon=math.inf, seed=0, center=True, adjacency="add-remove", **
     task = PcaTask(n, d, 1, sparse.issparse(X), center, Budget(epsilon, 1e-6, adjacency), **options)
     releases = Bounds(task).releases()
     plan = Plan(*releases, Release("rest", "gaussian", share=1.0 - sum(r.share for r in releases)))
-    with plan.calibrate(task.budget).meter(NoiseSource(seed)) as meter:
-        rows, lost = Bounds(task).run(Table.of(X), meter)
-        meter.skip("rest")
+    with Gate(plan.calibrate(task.budget, task.unit, "test"), NoiseSource(seed)) as gate:
+        rows, lost = Bounds(task).run(Table.of(X), gate)
+        gate.skip("rest")
     return rows, lost
 
 

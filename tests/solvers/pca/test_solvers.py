@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tacit
 from tacit.metrics import captured_variance_ratio, principal_angles
-from tacit.privacy import Budget, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.solvers.pca import PCA_SOLVERS, iterative, variance_reduced
 from tacit.solvers.pca.power import PowerSolver
 from tacit.solvers.pca.rows import BoundedRows, Table
@@ -124,8 +124,10 @@ def test_the_clip_is_a_low_quantile_of_lengths():
     rows = BoundedRows(Table.of(X), np.zeros(20), 1.0)
     V = np.linalg.svd(X, full_matrices=False)[2][:4].T
     task = PcaTask(6000, 20, 2, False, False, Budget(1.0, 1e-6))
-    with Plan(Release("lengths", "gaussian", share=1.0)).calibrate(task.budget).meter(NoiseSource(0)) as meter:
-        clip = clip_of_lengths(task, rows, V, meter)
+    with Gate(
+        Plan(Release("lengths", "gaussian", share=1.0)).calibrate(task.budget, task.unit, "test"), NoiseSource(0)
+    ) as gate:
+        clip = clip_of_lengths(task, rows, V, gate)
     assert 0.1 <= np.mean(rows.lengths(V) <= 2.0 * clip) < 0.3
 
 
@@ -158,7 +160,7 @@ def test_one_strong_direction_does_not_hide_the_others():
 
 def test_variance_reduced_skips_what_it_need_not_ask(monkeypatch):
     monkeypatch.setattr(variance_reduced, "svdvals", lambda _: np.zeros(1))
-    model = fitted("variance-reduced", spiked(), 8.0)  # the meter raises unless all is released or skipped
+    model = fitted("variance-reduced", spiked(), 8.0)  # the gate raises unless all is released or skipped
     assert captured_variance_ratio(model.components_, spiked(), center=False) > 0.95
 
 

@@ -1,10 +1,7 @@
-"""The protocols, and what follows from a study alone: its protocol, its plan, each party's part of that plan."""
-
-from dataclasses import replace
+"""The protocols, and which of them a study agreed on."""
 
 from tacit.federated.protocols.base import Protocol
 from tacit.federated.study import Study
-from tacit.privacy import CalibratedPlan, Plan
 
 
 def protocol_for(study: Study) -> Protocol:
@@ -16,14 +13,3 @@ def protocol_for(study: Study) -> Protocol:
     from tacit.federated.protocols.feature_sharing import FeatureSharing
 
     return FeatureSharing(study)
-
-
-def part_of(plan: CalibratedPlan, party: str) -> CalibratedPlan:
-    """A party's own releases, under their names without its prefix, with the multipliers of the whole plan."""
-    prefix = f"{party}/"
-    own = [
-        (replace(release, name=release.name.removeprefix(prefix)), multiplier)
-        for release, multiplier in zip(plan.plan.releases, plan.multipliers, strict=True)
-        if release.name.startswith(prefix)
-    ]
-    return CalibratedPlan(Plan(*(release for release, _ in own)), plan.budget, tuple(z for _, z in own))

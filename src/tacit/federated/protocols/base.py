@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.federated.study import Study
-from tacit.privacy import Meter, Plan
+from tacit.privacy import Gate, Plan, Promise
 
 Arrays = Mapping[str, NDArray[Any]]
-Floats = NDArray[np.float64]
 
 _UNHEARD_OF = 50.0  # deviations of noise that are not seen in the life of the universe
 
@@ -105,14 +105,18 @@ class Protocol(ABC):
     def plan(self) -> Plan:
         """Every release of every party, named `party/release`; a function of the study alone."""
 
+    def promise(self) -> Promise:
+        """The plan with its noise; `promise().part("party/")` is what one party may release."""
+        return self.study.promise(self.plan())
+
     @abstractmethod
     def coordinate(self) -> Rounds:
         """The coordinator's side: yields {party: question}, is sent {party: releases}, returns the solution."""
 
     @abstractmethod
-    def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """A party's side of one round.
 
-        The meter holds this party's releases, under their names without the prefix. Raises `RefusedError` before
+        The gate holds this party's releases, under their names without the prefix. Raises `RefusedError` before
         anything is released if the question has not the form that this step's questions have.
         """

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.federated.protocols.base import Arrays, Floats, Holding, Question, RefusedError, taken
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing import magnitudes
 from tacit.preprocessing.scales import LabelScale
-from tacit.privacy import Meter, Release, float_sum_slack
+from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 
 STEP = "bounds"
@@ -115,30 +116,30 @@ class Bounds:
         """The same for every party."""
         return {name: Question(STEP) for name in self.study.names}
 
-    def answer(self, holding: Holding, question: Question, meter: Meter) -> dict[str, Any]:
+    def answer(self, holding: Holding, question: Question, gate: Gate) -> dict[str, Any]:
         """What this party finds: releases only."""
         if not self.needed or question.arrays:
             raise RefusedError("the step 'bounds' is not part of this study, or was asked with arrays it does not take")
         found: dict[str, Any] = {}
         if self.finds_entries:
             entries = np.abs(one_entry_per_row(holding.X))
-            sizes = Magnitudes.release(meter, _ENTRY, entries, self.study.n_rows)
+            sizes = Magnitudes.released(gate, _ENTRY, entries, self.study.n_rows)
             found[_ENTRY] = np.array([sizes.bound(part_beyond(self.study)) or 1.0])
         if self.finds_labels and holding.name == self.study.label_holder:
             assert holding.targets is not None
-            found |= self._label_range(holding.targets, meter)
+            found |= self._label_range(holding.targets, gate)
         return found
 
-    def _label_range(self, targets: Floats, meter: Meter) -> dict[str, Floats]:
+    def _label_range(self, targets: Floats, gate: Gate) -> dict[str, Floats]:
         declared = self.study.y_bounds or (-math.inf, math.inf)
         targets = np.clip(targets, *declared)
-        scaling = LabelScale(self.study.n_rows).run(meter, targets)
+        scaling = LabelScale(self.study.n_rows).run(gate, targets)
         centre, fallback = float(scaling.centre[0]), scaling.limit * float(scaling.scale[0])
         if self.finds_middle:
-            centre = _middle(meter, targets, self.study.n_rows, centre, fallback, 1)
+            centre = _middle(gate, targets, self.study.n_rows, centre, fallback, 1)
         beyond = part_beyond(self.study) * _LABELS_BEYOND
         with np.errstate(over="ignore"):
-            sizes = Magnitudes.release(meter, _LABEL, np.abs(targets - centre), self.study.n_rows)
+            sizes = Magnitudes.released(gate, _LABEL, np.abs(targets - centre), self.study.n_rows)
         reach = sizes.bound(beyond) or fallback
         low, high = max(centre - reach, declared[0]), min(centre + reach, declared[1])
         square = min(1.0, (sizes.squares(reach) / reach**2 + _DOUBT * sizes.noise) / self.study.n_rows) * reach**2
@@ -148,7 +149,7 @@ class Bounds:
         found = {_LABEL: np.array([low, high, square, sizes.bound(0.5) or reach])}
         if self.finds_middle:
             width = float(found[_LABEL][3])
-            found[_MIDDLE] = np.array([_middle(meter, targets, self.study.n_rows, centre, width, _STEPS)])
+            found[_MIDDLE] = np.array([_middle(gate, targets, self.study.n_rows, centre, width, _STEPS)])
         return found
 
     def entry_bounds(self, answers: Mapping[str, Arrays]) -> dict[str, float]:
@@ -210,7 +211,7 @@ def part_beyond(study: Study) -> float:
     return 2.0 ** -max(4, math.floor(math.log2(study.n_rows * budget.mu / len(study.members))) - 8)
 
 
-def _middle(meter: Meter, targets: Floats, n: int, start: float, width: float, steps: int) -> float:
+def _middle(gate: Gate, targets: Floats, n: int, start: float, width: float, steps: int) -> float:
     """Where distances, clipped to a width, add up to zero; by steps of Newton's with noise. `n` is public."""
     middle = start
     change = math.sqrt(2.0) * (1.0 + float_sum_slack(n, 1.0))
@@ -218,7 +219,7 @@ def _middle(meter: Meter, targets: Floats, n: int, start: float, width: float, s
     for _ in range(steps):
         with np.errstate(over="ignore"):
             distances = np.clip((targets - middle) / width, -1.0, 1.0)
-        total, within = mechanism.release(meter, _MIDDLE, [distances.sum(), np.sum(np.abs(distances) < 1.0)])
+        total, within = gate.release(_MIDDLE, mechanism, [distances.sum(), np.sum(np.abs(distances) < 1.0)])
         middle += width * min(1.0, max(-1.0, float(total) / max(float(within), n / 20.0)))
     return middle
 
@@ -234,11 +235,11 @@ class Magnitudes:
     noise: float  # the standard deviation in a bin
 
     @classmethod
-    def release(cls, meter: Meter, name: str, values: Floats, rows: int) -> "Magnitudes":
+    def released(cls, gate: Gate, name: str, values: Floats, rows: int) -> "Magnitudes":
         """Of values, one of each row; those that are not positive are left out. The number of rows is public."""
         histogram = Histogram(_EDGES, rows=rows)
-        noise = meter.multiplier(name) * histogram.sensitivity.under(meter.adjacency)
-        counts = histogram.release(meter, name, np.where(values > 0.0, values, np.nan))
+        noise = gate.noise(name, histogram.sensitivity)
+        counts = gate.release(name, histogram, np.where(values > 0.0, values, np.nan))
         return cls(np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0), noise)
 
     @property

@@ -63,18 +63,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tacit._types import Floats
 from tacit.federated.blocks import universal_step
 from tacit.federated.protocols import columns as tables
-from tacit.federated.protocols.base import (
-    Answer,
-    Arrays,
-    Floats,
-    Holding,
-    Protocol,
-    Question,
-    RefusedError,
-    Rounds,
-)
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
 from tacit.federated.protocols.bounds import STEP as BOUNDS
 from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
 from tacit.federated.protocols.feature_model import DRAW, LABELS, SHARE, Model
@@ -89,7 +81,7 @@ from tacit.federated.protocols.feature_residuals import (
 from tacit.federated.protocols.feature_rules import Rules, releases, releases_values, sketches_labels
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
-from tacit.privacy import Meter, Plan, float_sum_slack
+from tacit.privacy import Gate, Plan, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity, SignedVertex
 
 
@@ -140,71 +132,71 @@ class FeatureSharing(Protocol):
         return model.solution()
 
     def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> Model:
-        calibrated = self.plan().calibrate(self.study.budget)
-        multipliers = {release.name: calibrated.multiplier(release.name) for release in calibrated.plan.releases}
+        promise = self.promise()
+        multipliers = {release.name: promise.multiplier(release.name) for release in promise.plan.releases}
         return Model(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
 
-    def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """A party's side of one round; see the module for what each release costs."""
         if question.step == BOUNDS:
-            return Answer(self.bounds.answer(holding, question, meter))
+            return Answer(self.bounds.answer(holding, question, gate))
         if question.step == LABELS:
-            return self._answer_labels(holding, question, meter)
+            return self._answer_labels(holding, question, gate)
         if question.step == DRAW:
-            return self._answer_draw(holding, question, meter, memory)
+            return self._answer_draw(holding, question, gate, memory)
         if question.step == SHARE:
-            return self._answer_share(holding, question, meter, memory)
+            return self._answer_share(holding, question, gate, memory)
         raise RefusedError("feature-sharing has no step of this name")
 
-    def _answer_labels(self, holding: Holding, question: Question, meter: Meter) -> Answer:
+    def _answer_labels(self, holding: Holding, question: Question, gate: Gate) -> Answer:
         if holding.name != self.study.label_holder:
             raise RefusedError("this party does not speak for the labels")
         view, X = self._read(holding, question)
         released: dict[str, Any] = {}
-        if sketches_labels(self.study) and meter.left("labels"):
+        if sketches_labels(self.study) and gate.left("labels"):
             assert self.sketch is not None
             assert holding.targets is not None
             targets = centred(self.study, holding.targets, view.low, view.high)
-            released["labels"] = self._sketched(meter, "labels", targets, half_width(self.study, view.low, view.high))
-        if self.study.loss == "squared" and meter.left("reach"):
-            released["reach"] = self._reach(holding, view, meter)
+            released["labels"] = self._sketched(gate, "labels", targets, half_width(self.study, view.low, view.high))
+        if self.study.loss == "squared" and gate.left("reach"):
+            released["reach"] = self._reach(holding, view, gate)
         if self.study.fit_intercept:
             found = residuals(self.study, X, holding.targets, view, self.sketch)
-            released["intercept"] = self._residual_sum(meter, found, view.limit)
+            released["intercept"] = self._residual_sum(gate, found, view.limit)
         if not released:
             raise RefusedError("the labels are not asked for in this study, or were released before")
         return Answer(released)
 
-    def _answer_draw(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    def _answer_draw(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         study = self.study
         drawn, shared = _remembered(memory, "drawn"), _remembered(memory, "shared")
-        if not meter.left("index"):
+        if not gate.left("index"):
             raise RefusedError("this party has drawn as often as the study says")
         view, X = self._read(holding, question)
         found = residuals(study, X, holding.targets, view, self.sketch)
         scores = np.asarray(X.T @ found.values, dtype=np.float64)
-        last = meter.left("index") == 1
+        last = gate.left("index") == 1
         for_others = self.sketch is not None and not (last and holding.name in self.rules.unshared)
-        allowed = shared if for_others and not meter.left("column") else np.arange(len(scores))
+        allowed = shared if for_others and not gate.left("column") else np.arange(len(scores))
         released: dict[str, Any] = {}
         memory = dict(memory)
-        column, sign = self._draw(meter, view, found, scores, allowed)
+        column, sign = self._draw(gate, view, found, scores, allowed)
         released["index"] = np.array([sign * (column + 1)], dtype=np.int32)
         if releases_values(study):
             change = self._change(view.bound * view.limit)
             value = GaussianVector(Sensitivity.vector(change), bound=study.n_rows * change)
-            released["value"] = value.release(meter, "value", [-sign * scores[column]])
+            released["value"] = gate.release("value", value, [-sign * scores[column]])
         if sign:
             if column not in drawn:
                 memory["drawn"] = np.union1d(drawn, column).astype(np.int32)
             if study.geometry != "best" and for_others and column not in shared:
-                released["column"] = self._sketched(meter, "column", _column(X, column), view.bound)
+                released["column"] = self._sketched(gate, "column", _column(X, column), view.bound)
                 memory["shared"] = np.union1d(shared, column).astype(np.int32)
         if study.fit_intercept and holding.name == study.label_holder:
-            released["intercept"] = self._residual_sum(meter, found, view.limit)
+            released["intercept"] = self._residual_sum(gate, found, view.limit)
         return Answer(released, memory)
 
-    def _answer_share(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    def _answer_share(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """The sketch of a column that this party drew before, and did not share yet."""
         shared = _remembered(memory, "shared")
         asked = question.arrays.get("column")
@@ -216,7 +208,7 @@ class FeatureSharing(Protocol):
         if column not in _remembered(memory, "drawn") or column in shared:
             raise RefusedError("a party shares columns that it drew itself, each once")
         bound = limit_of(question.arrays["bound"])
-        released = self._sketched(meter, "column", _column(self._clipped(holding, bound), column), bound)
+        released = self._sketched(gate, "column", _column(self._clipped(holding, bound), column), bound)
         return Answer({"column": released}, {**memory, "shared": np.union1d(shared, column).astype(np.int32)})
 
     def _read(self, holding: Holding, question: Question) -> tuple[View, Any]:
@@ -236,39 +228,39 @@ class FeatureSharing(Protocol):
         """How much one row can change a float sum of contributions, products of two numbers, of at most this size."""
         return contribution + float_sum_slack(self.study.n_rows + 1, contribution)
 
-    def _draw(self, meter: Meter, view: View, found: Residuals, scores: Floats, allowed: Any) -> tuple[int, int]:
+    def _draw(self, gate: Gate, view: View, found: Residuals, scores: Floats, allowed: Any) -> tuple[int, int]:
         """(column, sign); (0, 0) is "stay"."""
         change = self._change(view.bound * view.limit)
         if self.study.geometry != "serial":
-            place, sign = SignedVertex(Sensitivity.vector(change)).release(meter, "index", scores[allowed])
+            place, sign = gate.release("index", SignedVertex(Sensitivity.vector(change)), scores[allowed])
             return int(allowed[place]), sign
         with np.errstate(over="ignore", invalid="ignore"):
             predicted = np.clip(np.nan_to_num(found.predictions / self.study.l1_radius), -view.bound, view.bound)
         stay = -float(predicted @ found.values)
         candidates = np.concatenate([-scores[allowed], scores[allowed], [stay]])
-        pick = Selection(Sensitivity(2.0 * change, 4.0 * change)).release(meter, "index", candidates)
+        pick = gate.release("index", Selection(Sensitivity(2.0 * change, 4.0 * change)), candidates)
         if pick == len(candidates) - 1:
             return 0, 0
         return int(allowed[pick % len(allowed)]), 1 if pick < len(allowed) else -1
 
-    def _reach(self, holding: Holding, view: View, meter: Meter) -> Floats:
+    def _reach(self, holding: Holding, view: View, gate: Gate) -> Floats:
         """What few of the targets lie beyond, counted from the middle of their range."""
         assert holding.targets is not None
         sizes = np.abs(centred(self.study, holding.targets, view.low, view.high))
-        found = Magnitudes.release(meter, "reach", sizes, self.study.n_rows).bound(part_beyond(self.study))
+        found = Magnitudes.released(gate, "reach", sizes, self.study.n_rows).bound(part_beyond(self.study))
         return np.array([half_width(self.study, view.low, view.high) if found is None else found])
 
-    def _residual_sum(self, meter: Meter, found: Residuals, limit: float) -> Floats:
+    def _residual_sum(self, gate: Gate, found: Residuals, limit: float) -> Floats:
         change = self._change(limit)
         mechanism = GaussianVector(Sensitivity.vector(change), bound=self.study.n_rows * change)
-        return mechanism.release(meter, "intercept", [found.values.sum()])
+        return gate.release("intercept", mechanism, [found.values.sum()])
 
-    def _sketched(self, meter: Meter, name: str, values: Floats, bound: float) -> Floats:
+    def _sketched(self, gate: Gate, name: str, values: Floats, bound: float) -> Floats:
         """A noisy sketch of values of at most `bound` in size."""
         assert self.sketch is not None
         sketched = self.sketch.apply(values[:, None])[:, 0]
         largest = self.study.n_rows * bound * self.sketch.column_norm
-        return GaussianVector(self.sketch.sensitivity(bound), bound=largest).release(meter, name, sketched)
+        return gate.release(name, GaussianVector(self.sketch.sensitivity(bound), bound=largest), sketched)
 
 
 def _column(X: Any, column: int) -> Floats:

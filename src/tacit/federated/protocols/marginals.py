@@ -40,7 +40,7 @@ from tacit.federated.protocols import marginals_coordinator, marginals_party
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
 from tacit.federated.protocols.marginals_plan import Agreement
 from tacit.federated.study import Study
-from tacit.privacy import Meter, Plan
+from tacit.privacy import Gate, Plan
 
 
 class Marginals(Protocol):
@@ -50,10 +50,10 @@ class Marginals(Protocol):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        if study.loss == "squared-hinge":
+        if study.loss == "squared_hinge":
             raise ValueError(
                 "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
-                " for 'squared-hinge' use protocol='feature-sharing'"
+                " for 'squared_hinge' use protocol='feature-sharing'"
             )
         self.agreed = Agreement(study)
 
@@ -65,14 +65,14 @@ class Marginals(Protocol):
         """One to three rounds."""
         return marginals_coordinator.coordinate(self.agreed)
 
-    def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+    def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """One of the steps "bounds", "marginals", "cross" and "again"."""
         if question.step == "bounds":
-            return marginals_party.bounds(self.agreed, holding, question, meter)
+            return marginals_party.bounds(self.agreed, holding, question, gate)
         if question.step == "marginals":
-            return marginals_party.marginals(self.agreed, holding, question, meter, memory)
+            return marginals_party.marginals(self.agreed, holding, question, gate, memory)
         if question.step == "cross" and self.agreed.cross is not None:
-            return marginals_party.cross(self.agreed, self.agreed.cross, holding, question, meter, memory)
+            return marginals_party.cross(self.agreed, self.agreed.cross, holding, question, gate, memory)
         if question.step == "again" and self.agreed.cross is not None and not self.agreed.cross.columns:
-            return marginals_party.again(self.agreed, holding, question, meter, memory)
+            return marginals_party.again(self.agreed, holding, question, gate, memory)
         raise RefusedError("this study has no such step")

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tacit._types import Floats
 from tacit.federated.protocols import columns
-from tacit.federated.protocols.base import Answer, Arrays, Floats, Holding, Question, RefusedError
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
 from tacit.federated.protocols.marginals_plan import (
     AGAIN,
@@ -20,7 +21,7 @@ from tacit.federated.protocols.marginals_plan import (
     largest_target,
 )
 from tacit.federated.sketches import Sketch
-from tacit.privacy import Meter, float_sum_slack
+from tacit.privacy import Gate, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity, TopK
 
 _SKETCH_CLIP = 2.0  # of sketched labels, in deviations of what the sketch says
@@ -52,32 +53,32 @@ class Target:
         return cls(np.clip(values, -bound, bound), bound)
 
 
-def bounds(agreed: Agreement, holding: Holding, question: Question, meter: Meter) -> Answer:
+def bounds(agreed: Agreement, holding: Holding, question: Question, gate: Gate) -> Answer:
     """The step "bounds": the range of the target, and where labels are sketched their mean and their sketch."""
     if question.arrays or not agreed.starts_with_bounds:
         raise RefusedError("the step 'bounds' is not part of this study, or was asked with arrays")
-    found = agreed.bounds.answer(holding, question, meter) if agreed.bounds.needed else {}
+    found = agreed.bounds.answer(holding, question, gate) if agreed.bounds.needed else {}
     sketch = agreed.label_sketch
     if sketch is None or holding.name != agreed.study.label_holder:
         return Answer(found)
     limits = agreed.bounds.y_bounds({holding.name: found})
-    told = _own_target(agreed, holding, limits, agreed.bounds.y_core({holding.name: found}), meter)
+    told = _own_target(agreed, holding, limits, agreed.bounds.y_core({holding.name: found}), gate)
     target = _target(agreed, holding, told)
     if agreed.finds_label_mean(holding.name):
         found["label mean"] = told["label mean"]
-    found["labels"] = _sketched(sketch, (target.values / target.bound)[:, None], meter, "labels")[:, 0]
+    found["labels"] = _sketched(sketch, (target.values / target.bound)[:, None], gate, "labels")[:, 0]
     return Answer(found, told)
 
 
-def marginals(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+def marginals(agreed: Agreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
     """The step "marginals": the columns selected, and their moments with the target and with each other."""
-    told = _told(agreed, holding, question, meter, memory)
+    told = _told(agreed, holding, question, gate, memory)
     target = _target(agreed, holding, told)
     X, count = _bounded(agreed, holding.X), agreed.n_selected[holding.name]
     selects = agreed.selects(holding.name)
-    selected = _selected(agreed, X, *_core(target, told), count, meter) if selects else np.arange(count)
+    selected = _selected(agreed, X, *_core(target, told), count, gate) if selects else np.arange(count)
     own = X[:, selected]
-    norm, filled = _row_norm(agreed, own, meter)
+    norm, filled = _row_norm(agreed, own, gate)
     rows = columns.unit_rows(own, norm)
     sides = np.column_stack([target.values / target.bound, np.full(len(target.values), SUMS)])
     n = agreed.study.n_rows
@@ -85,8 +86,8 @@ def marginals(agreed: Agreement, holding: Holding, question: Question, meter: Me
     squares = GaussianMatrix(_times(SQUARES, _slack(n)), bound=float(n))
     releases = {
         "row norm": np.array([norm, filled]),
-        "correlations": products.release(meter, "correlations", columns.product(rows, sides)),
-        "moments": squares.release(meter, "moments", columns.product(rows, rows))[np.triu_indices(count)],
+        "correlations": gate.release("correlations", products, columns.product(rows, sides)),
+        "moments": gate.release("moments", squares, columns.product(rows, rows))[np.triu_indices(count)],
     }
     if selects:
         releases["columns"] = selected.astype(np.int32)
@@ -95,7 +96,7 @@ def marginals(agreed: Agreement, holding: Holding, question: Question, meter: Me
     return Answer(releases, {**told, "selected": selected, "row norm": np.array([norm])})
 
 
-def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
     """The step "cross": a sketch of the columns selected before, or of one score of them."""
     score = None
     if not how.columns:
@@ -106,10 +107,10 @@ def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, m
     if score is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinity less infinity: such a row counts as zero
             rows = np.nan_to_num(np.clip(rows @ score[:-1] + score[-1], -1.0, 1.0))[:, None]
-    return Answer({"cross": _sketched(how.sketch, rows, meter, "cross")})
+    return Answer({"cross": _sketched(how.sketch, rows, gate, "cross")})
 
 
-def again(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
+def again(agreed: Agreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
     """The step "again", in place of a score: the products with the target once more, with noise of their own."""
     if question.arrays:
         raise RefusedError("the step 'again' takes no arrays")
@@ -117,7 +118,7 @@ def again(agreed: Agreement, holding: Holding, question: Question, meter: Meter,
     target = _target(agreed, holding, memory)
     n = agreed.study.n_rows
     products = GaussianVector(_times(AGAIN, _slack(n)), bound=float(n))
-    return Answer({"cross": products.release(meter, "cross", columns.product(rows, target.values / target.bound))})
+    return Answer({"cross": gate.release("cross", products, columns.product(rows, target.values / target.bound))})
 
 
 def _remembered_rows(agreed: Agreement, holding: Holding, question: Question, memory: Arrays) -> Any:
@@ -144,22 +145,22 @@ def _core(target: Target, told: Arrays) -> tuple[Floats, float]:
     return np.clip(target.values - (middle - float(told["label mean"][0])), -width, width), width
 
 
-def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: int, meter: Meter) -> Any:
+def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: int, gate: Gate) -> Any:
     """Private selection by products of clipped entries and targets, of at most `width`; in increasing order.
 
     Both are clipped to what about half of them lie within: a sum of near signs finds what one of products finds, is
     moved less by a row, and treats columns of all frequencies alike where the targets add up to zero.
     """
-    sizes = Magnitudes.release(meter, "entry size", np.abs(one_entry_per_row(X)), agreed.study.n_rows)
+    sizes = Magnitudes.released(gate, "entry size", np.abs(one_entry_per_row(X)), agreed.study.n_rows)
     bound = sizes.bound(0.5) or 1.0
     step = bound * width + float_sum_slack(agreed.study.n_rows + 1, bound * width)
     scores = np.abs(columns.clipped_products(X, target, bound))
-    return np.sort(TopK(count, Sensitivity(2.0 * step, 4.0 * step)).release(meter, "columns", scores))
+    return np.sort(gate.release("columns", TopK(count, Sensitivity(2.0 * step, 4.0 * step)), scores))
 
 
-def _row_norm(agreed: Agreement, own: Any, meter: Meter) -> tuple[float, float]:
+def _row_norm(agreed: Agreement, own: Any, gate: Gate) -> tuple[float, float]:
     """What rows of the selected columns are clipped to, found within what was declared; and how many are not zero."""
-    found = Magnitudes.release(meter, "row norm", columns.row_norms(own), agreed.study.n_rows)
+    found = Magnitudes.released(gate, "row norm", columns.row_norms(own), agreed.study.n_rows)
     norm = found.bound(part_beyond(agreed.study))
     if agreed.study.entry_bound is not None:
         longest = math.sqrt(own.shape[1]) * agreed.study.entry_bound
@@ -167,7 +168,7 @@ def _row_norm(agreed: Agreement, own: Any, meter: Meter) -> tuple[float, float]:
     return norm or 1.0, found.count
 
 
-def _told(agreed: Agreement, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Arrays:
+def _told(agreed: Agreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Arrays:
     """What this party's target follows from, to be remembered: bounds and the released mean, or sketched labels."""
     sketch = agreed.label_sketch
     if sketch is None:
@@ -176,7 +177,7 @@ def _told(agreed: Agreement, holding: Holding, question: Question, meter: Meter,
             raise RefusedError("the bounds of the target must be two numbers, the lower one first")
         if core and not (abs(core[0]) < _LARGEST and 1.0 / _LARGEST < core[1] < _LARGEST):
             raise RefusedError("the core of the target must be its middle and a width above 0")
-        return _own_target(agreed, holding, (low, high), core or None, meter)
+        return _own_target(agreed, holding, (low, high), core or None, gate)
     if holding.name != agreed.study.label_holder:
         labels = _array(question, "labels", (sketch.size,))
         if not np.all(np.abs(labels) < _LARGEST):
@@ -196,7 +197,7 @@ def _target(agreed: Agreement, holding: Holding, told: Arrays) -> Target:
 
 
 def _own_target(
-    agreed: Agreement, holding: Holding, limits: tuple[float, float], core: Sequence[float] | None, meter: Meter
+    agreed: Agreement, holding: Holding, limits: tuple[float, float], core: Sequence[float] | None, gate: Gate
 ) -> Arrays:
     """The bounds of the labels, their released mean, zero for a model without intercept, and their core."""
     labels = holding.targets
@@ -208,16 +209,16 @@ def _own_target(
         with np.errstate(over="ignore"):
             total = np.clip((labels - middle) / half, -1.0, 1.0).sum()
         sensitivity = Sensitivity.vector(1.0 + float_sum_slack(n, 1.0))
-        noisy = float(GaussianVector(sensitivity, bound=float(n)).release(meter, "label mean", total))
+        noisy = float(gate.release("label mean", GaussianVector(sensitivity, bound=float(n)), total))
         mean = middle + half * min(1.0, max(-1.0, noisy / n))
     told = {"y bounds": np.array(limits), "label mean": np.array([mean])}
     return told if core is None else told | {"y core": np.array(core)}
 
 
-def _sketched(sketch: Sketch, rows: Any, meter: Meter, name: str) -> Floats:
+def _sketched(sketch: Sketch, rows: Any, gate: Gate, name: str) -> Floats:
     """The sketch of rows of norm 1 at most, with noise."""
     bound = sketch.n_rows * sketch.column_norm
-    return GaussianVector(sketch.sensitivity(_ROUNDED_UP), bound=bound).release(meter, name, sketch.apply(rows))
+    return gate.release(name, GaussianVector(sketch.sensitivity(_ROUNDED_UP), bound=bound), sketch.apply(rows))
 
 
 def _slack(n: int) -> float:

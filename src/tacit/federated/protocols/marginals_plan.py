@@ -12,7 +12,7 @@ from functools import cached_property
 from tacit.federated.protocols.bounds import Bounds
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
-from tacit.privacy import CalibratedPlan, Plan, Release
+from tacit.privacy import Plan, Promise, Release
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.privacy.plan import Kind
 
@@ -150,12 +150,12 @@ class Agreement:
         return {what: share for what, share in _SHARES.items() if what not in left_out}
 
     @cached_property
-    def _calibrated(self) -> CalibratedPlan:
-        return self.plan().calibrate(self.study.budget)
+    def _promise(self) -> Promise:
+        return self.study.promise(self.plan())
 
     def noise(self, name: str, release: str, sensitivity: Sensitivity) -> float:
         """The standard deviation of the noise in a party's release."""
-        return self._calibrated.multiplier(f"{name}/{release}") * sensitivity.under(self.study.adjacency)
+        return self._promise.multiplier(f"{name}/{release}") * sensitivity.under(self.study.adjacency)
 
 
 def largest_target(bounds: tuple[float, ...], mean: float) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import Grid, noisy
 from tacit.privacy.plan import Kind
@@ -34,11 +34,10 @@ class GaussianVector:
     bound: float | None = None
     kind: ClassVar[Kind] = "gaussian"
 
-    def release(self, meter: Meter, name: str, value: ArrayLike) -> Floats:
+    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
         """The array with noise."""
-        multiplier, source = meter.grant(name, self.kind)
-        size = self.sensitivity.under(meter.adjacency)
-        return noisy(np.asarray(value, dtype=np.float64), size, multiplier, source, bound=self.bound)
+        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
+        return noisy(np.asarray(value, dtype=np.float64), size, grant.multiplier, source, bound=self.bound)
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class LaplaceVector:
     bound: float | None = None
     kind: ClassVar[Kind] = "laplace"
 
-    def release(self, meter: Meter, name: str, value: ArrayLike) -> Floats:
+    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
         """The array with noise."""
-        multiplier, source = meter.grant(name, self.kind)
-        size = self.sensitivity.under(meter.adjacency)
-        return noisy(np.asarray(value, dtype=np.float64), size, multiplier, source, bound=self.bound, law=self.kind)
+        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
+        values = np.asarray(value, dtype=np.float64)
+        return noisy(values, size, grant.multiplier, source, bound=self.bound, law=self.kind)
 
 
 @dataclass(frozen=True)
@@ -69,14 +68,14 @@ class GaussianMatrix:
     bound: float | None = None
     kind: ClassVar[Kind] = "gaussian"
 
-    def release(self, meter: Meter, name: str, value: ArrayLike) -> Floats:
+    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
         """The matrix with noise; only the upper triangle of `value` is read."""
         matrix = np.asarray(value, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"a symmetric release needs a square matrix, got shape {matrix.shape}")
-        multiplier, source = meter.grant(name, self.kind)
+        source, multiplier = grant.take(), grant.multiplier
         d = len(matrix)
-        size = self.sensitivity.under(meter.adjacency)
+        size = self.sensitivity.under(grant.adjacency)
         out = np.empty((d, d))
         if multiplier == 0.0 or size == 0.0:
             out[:] = np.triu(matrix) + np.triu(matrix, 1).T

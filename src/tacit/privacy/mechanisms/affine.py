@@ -21,6 +21,7 @@ Integers = NDArray[np.int64]
 
 LARGEST_PART = 2**51
 ROUNDING_UNITS = 2
+write_scores = affine.write_scores
 _SLACK = 2.0 * 2.0**32  # units, two octaves, that an envelope may lie above the score of its coordinate
 
 

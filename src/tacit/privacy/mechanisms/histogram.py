@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.additive import GaussianVector
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.plan import Kind
 
 Floats = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Histogram:
         return Sensitivity.one_hot(self.columns)
 
     def counts(self, values: ArrayLike) -> Floats:
-        """The exact counts, of shape (columns, bins): private, and only for `release`."""
+        """The exact counts, of shape (columns, bins): private, and only for a release."""
         table = np.asarray(values, dtype=np.float64)
         table = table[:, None] if table.ndim == 1 else table
         if table.ndim != 2 or table.shape[1] != self.columns:
@@ -70,9 +70,11 @@ class Histogram:
             out[k] = np.bincount(index, minlength=bins)
         return out
 
-    def release(self, meter: Meter, name: str, values: ArrayLike) -> Floats:
+    def bound(self, values: ArrayLike) -> float:
+        """What no count exceeds: the number of rows, which is public."""
+        return float(self.rows or max(len(np.asarray(values)), 1))
+
+    def draw(self, grant: Grant, values: ArrayLike) -> Floats:
         """Noisy counts, of shape (columns, bins), or (bins,) for one column given as a vector."""
-        counts = self.counts(values)
-        rows = self.rows or max(len(np.asarray(values)), 1)
-        noisy = GaussianVector(self.sensitivity, bound=float(rows)).release(meter, name, counts)
+        noisy = GaussianVector(self.sensitivity, self.bound(values)).draw(grant, self.counts(values))
         return noisy[0] if np.ndim(values) == 1 else noisy

@@ -34,18 +34,29 @@ twice that is a Gaussian release; w~ plus this noise is a function of the two. S
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.privacy.checks import Adjacency
 from tacit.privacy.events import OBJECTIVE_RATIO
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.noise.grid import noisy
 from tacit.privacy.plan import Kind
 
 Floats = NDArray[np.float64]
+
+
+class Perturbed(Protocol):
+    """A convex problem that waits for its linear term; all of it is secret."""
+
+    def gradient(self, w: Floats, linear: Floats) -> Floats:
+        """Of the whole objective, at these weights."""
+
+    def minimiser(self, linear: Floats) -> Floats:
+        """Weights at which that is nearly zero."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +75,25 @@ class ObjectivePerturbation:
     curvature: float
     kind: ClassVar[Kind] = "objective"
 
-    def convexity(self, meter: Meter, name: str) -> float:
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Of the gradient of the sum of losses, in the l2 norm: what the linear term hides."""
+        return Sensitivity.vector(self.gradient)
+
+    def convexity(self, multiplier: float, adjacency: Adjacency) -> float:
         """Lambda: the least modulus of the public part, tau = OBJECTIVE_RATIO mu. Public."""
-        size = Sensitivity.vector(1.0).under(meter.adjacency)
-        return size * self.curvature * meter.multiplier(name) / OBJECTIVE_RATIO
+        return Sensitivity.vector(1.0).under(adjacency) * self.curvature * multiplier / OBJECTIVE_RATIO
 
-    def deviation(self, meter: Meter, name: str) -> float:
-        """Of the linear term. Public."""
-        return Sensitivity.vector(self.gradient).under(meter.adjacency) * meter.multiplier(name)
+    def draw(self, grant: Grant, size: int, problem: Perturbed) -> Floats:
+        """What the search found, which is private for its own noise, but for how far it stopped from the minimiser.
 
-    def draw(self, meter: Meter, name: str, size: int) -> Floats:
-        """The linear term, which must stay secret; off the ideal normal by at most `resolution` in norm."""
-        multiplier, source = meter.grant(name, self.kind)
-        sensitivity = Sensitivity.vector(self.gradient).under(meter.adjacency)
-        return noisy(np.zeros(size), sensitivity, multiplier, source, bound=None)
+        The linear term stays secret; it is off the ideal normal by at most `resolution` in norm.
+        """
+        source = grant.take()
+        spread = self.sensitivity.under(grant.adjacency)
+        return problem.minimiser(noisy(np.zeros(size), spread, grant.multiplier, source, bound=None))
 
-    def resolution(self, meter: Meter, name: str, size: int) -> float:
-        """How far the term is from the ideal normal: the grid steps of all coordinates."""
-        return math.sqrt(size) * math.ldexp(2.0 * self.deviation(meter, name), -40)
+    @staticmethod
+    def resolution(deviation: float, size: int) -> float:
+        """How far a term of this deviation is from the ideal normal: the grid steps of all coordinates."""
+        return math.sqrt(size) * math.ldexp(2.0 * deviation, -40)

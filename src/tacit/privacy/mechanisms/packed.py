@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import Grid
 from tacit.privacy.plan import Kind
@@ -41,12 +41,12 @@ class PackedGaussianMatrix:
     isotropic: bool = True
     kind: ClassVar[Kind] = "gaussian"
 
-    def release(self, meter: Meter, name: str, packed: Floats, d: int) -> Floats:
+    def draw(self, grant: Grant, packed: Floats, d: int) -> Floats:
         """The same array, with noise where the exact matrix was."""
         if packed.shape != (d * (d + 1) // 2,) or packed.dtype != np.float64:
             raise ValueError(f"a packed matrix of {d} columns has {d * (d + 1) // 2} floats, got shape {packed.shape}")
-        multiplier, source = meter.grant(name, self.kind)
-        size = self.sensitivity.under(meter.adjacency)
+        source, multiplier = grant.take(), grant.multiplier
+        size = self.sensitivity.under(grant.adjacency)
         if multiplier == 0.0 or size == 0.0:
             return packed
         weight = math.sqrt(2.0) if self.isotropic else 1.0

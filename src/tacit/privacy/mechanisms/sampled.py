@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import MAX_BITS, Grid
 from tacit.privacy.plan import Kind
@@ -59,14 +59,12 @@ class SampledSteps:
     bound: float
     kind: ClassVar[Kind] = "gaussian"
 
-    def release(
-        self, meter: Meter, name: str, n: int, size: int, count: int, walk: Callable[[Batches], Floats]
-    ) -> Floats:
-        """What the next `count` steps of a walk over n rows released: an array of shape (count, size)."""
+    def draw(self, grant: Grant, size: int, count: int, walk: Callable[[Batches], Floats]) -> Floats:
+        """What the next `count` steps of a walk released: an array of shape (count, size)."""
         size = checks.count("size", size)
-        rows, starts = meter.samples(name, n, count)
-        multiplier, source = meter.grant(name, self.kind, count)
-        spread = self.sensitivity.under(meter.adjacency)
+        rows, starts = grant.samples(count)
+        source, multiplier = grant.take(count), grant.multiplier
+        spread = self.sensitivity.under(grant.adjacency)
         if multiplier == 0.0 or spread == 0.0:
             return walk(Batches(rows, starts, np.zeros((count, size), dtype=np.int64), 0.0, self.bound))
         grid = Grid.for_noise(spread, multiplier, size, checks.positive("bound", self.bound), power=0.5)

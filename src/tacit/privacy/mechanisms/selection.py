@@ -13,28 +13,58 @@ range of the changes, so they are brought no further apart.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Grant, Meter
 from tacit.privacy.noise import kernels
 from tacit.privacy.noise.samplers import Candidates
+from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import Kind
 
 Floats = NDArray[np.float64]
+
+Chosen = TypeVar("Chosen")
 
 _UNITS = 2.0**32 / math.log(2.0)  # units of 2^-32 octaves in one nat
 _ROUNDING_UNITS = 8.0
 _LIMIT = 2.0**52
 
 
+class Choice(ABC, Generic[Chosen]):
+    """Draw one of several candidates.
+
+    A choice says how it scores candidates (`scored`), by how much a row can spread the changes of the scores
+    (`spread`), and what the number of a candidate stands for (`chosen`).
+    """
+
+    kind: ClassVar[Kind] = "exponential"
+    spread: Sensitivity
+
+    @abstractmethod
+    def scored(self, *values: ArrayLike) -> tuple[Floats, Floats | None]:
+        """The score of every candidate, which is private, and public log-weights, if it has any."""
+
+    @abstractmethod
+    def chosen(self, pick: int, size: int) -> Chosen:
+        """What is released where the candidate of this number was drawn, of so many."""
+
+    def draw(self, grant: Grant, *values: ArrayLike) -> Chosen:
+        """A candidate, with weight exp(e0 score / spread) times its public weight."""
+        scores, prior = self.scored(*values)
+        source = grant.take()
+        pick = _pick(scores, self.spread.under(grant.adjacency), grant.multiplier, source, prior)
+        return self.chosen(pick, len(scores))
+
+
 @dataclass(frozen=True)
-class Selection:
+class Selection(Choice[int]):
     """Draw one candidate.
 
     Parameters
@@ -45,17 +75,19 @@ class Selection:
     """
 
     spread: Sensitivity
-    kind: ClassVar[Kind] = "exponential"
 
-    def release(self, meter: Meter, name: str, scores: ArrayLike) -> int:
-        """The index of the candidate drawn."""
-        values = _scores(scores)
-        grant = meter.grant(name, self.kind)
-        return _pick(values, self.spread.under(meter.adjacency), grant)
+    def scored(self, *values: ArrayLike) -> tuple[Floats, None]:
+        """The scores as they are given."""
+        (scores,) = values
+        return _scores(scores), None
+
+    def chosen(self, pick: int, size: int) -> int:  # noqa: ARG002
+        """The index of the candidate."""
+        return pick
 
 
 @dataclass(frozen=True)
-class SignedVertex:
+class SignedVertex(Choice[tuple[int, int]]):
     """Draw a signed vertex sign * e_j of the l1 ball by the linear score -sign * gradient_j (Frank-Wolfe's oracle).
 
     Parameters
@@ -66,14 +98,22 @@ class SignedVertex:
     """
 
     entry: Sensitivity
-    kind: ClassVar[Kind] = "exponential"
 
-    def release(self, meter: Meter, name: str, gradient: ArrayLike) -> tuple[int, int]:
-        """(j, sign) of the vertex drawn; the sign is as private as the index."""
-        values = _scores(gradient)
-        grant = meter.grant(name, self.kind)
-        pick = _pick(np.concatenate([-values, values]), 2.0 * self.entry.under(meter.adjacency), grant)
-        return pick % len(values), 1 if pick < len(values) else -1
+    @property
+    def spread(self) -> Sensitivity:  # type: ignore[override]
+        """Twice what an entry can change."""
+        return Sensitivity(2.0 * self.entry.add_remove, 2.0 * self.entry.replace_one)
+
+    def scored(self, *values: ArrayLike) -> tuple[Floats, None]:
+        """Of e_0, e_1 and so on, then of their opposites."""
+        (gradient,) = values
+        entries = _scores(gradient)
+        return np.concatenate([-entries, entries]), None
+
+    def chosen(self, pick: int, size: int) -> tuple[int, int]:
+        """(j, sign) of the vertex; the sign is as private as the index."""
+        d = size // 2
+        return pick % d, 1 if pick < d else -1
 
 
 @dataclass(frozen=True)
@@ -87,37 +127,37 @@ class TopK:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.count("k", self.k))
 
-    def release(self, meter: Meter, name: str, scores: ArrayLike) -> NDArray[np.int64]:
+    def draw(self, grant: Grant, scores: ArrayLike) -> NDArray[np.int64]:
         """The indices drawn, in the order they were drawn."""
         values = _scores(scores)
         if self.k > len(values):
             raise ValueError(f"k must be at most the number of candidates, {len(values)}, got {self.k}")
         left = np.arange(len(values), dtype=np.int64)
-        spread = self.spread.under(meter.adjacency)
+        spread = self.spread.under(grant.adjacency)
         drawn = np.empty(self.k, dtype=np.int64)
         for i in range(self.k):
-            place = _pick(values[left], spread, meter.grant(name, self.kind))
+            place = _pick(values[left], spread, grant.multiplier, grant.take())
             drawn[i] = left[place]
             left = np.delete(left, place)
         return drawn
 
 
 @dataclass(frozen=True, init=False)
-class Threshold:
+class Threshold(Choice[float]):
     """Draw a decision threshold from a public grid by the number of rows it classifies correctly.
 
     A row present or absent changes every count by 0 or 1, so the spread is 1 for add-remove and 2 for replace-one.
     """
 
     grid: tuple[float, ...]
-    kind: ClassVar[Kind] = "exponential"
-    spread: ClassVar[Sensitivity] = Sensitivity(1.0, 2.0)
+    spread: ClassVar[Sensitivity] = Sensitivity(1.0, 2.0)  # type: ignore[misc]
 
     def __init__(self, grid: ArrayLike) -> None:
         object.__setattr__(self, "grid", tuple(_grid("grid", grid).tolist()))
 
-    def release(self, meter: Meter, name: str, margins: ArrayLike, positive: ArrayLike) -> float:
-        """A threshold t for the rule "positive where margin > t"; margins that are not numbers count for none."""
+    def scored(self, *values: ArrayLike) -> tuple[Floats, None]:
+        """From margins and whether each is positive; margins that are not numbers count for no threshold."""
+        margins, positive = values
         margin, label = np.asarray(margins, dtype=np.float64), np.asarray(positive, dtype=bool)
         if margin.ndim != 1 or margin.shape != label.shape:
             raise ValueError(f"margins and labels must be vectors of one length, got {margin.shape} and {label.shape}")
@@ -126,12 +166,15 @@ class Threshold:
         below = np.sort(margin[known & ~label])
         correct = len(above) - np.searchsorted(above, self.grid, side="right")
         correct = correct + np.searchsorted(below, self.grid, side="right")
-        grant = meter.grant(name, self.kind)
-        return self.grid[_pick(correct.astype(np.float64), self.spread.under(meter.adjacency), grant)]
+        return correct.astype(np.float64), None
+
+    def chosen(self, pick: int, size: int) -> float:  # noqa: ARG002
+        """A threshold t for the rule "positive where margin > t"."""
+        return self.grid[pick]
 
 
 @dataclass(frozen=True, init=False)
-class Quantile:
+class Quantile(Choice[float]):
     """Draw a quantile of private values from a public grid of candidates.
 
     The score of a candidate is minus the distance of its rank from `q n`, n public. A row moves the ranks of all
@@ -156,8 +199,7 @@ class Quantile:
     grid: tuple[float, ...]
     steepness: float
     rows: int | None
-    kind: ClassVar[Kind] = "exponential"
-    spread: ClassVar[Sensitivity] = Sensitivity(2.0, 2.0)
+    spread: ClassVar[Sensitivity] = Sensitivity(2.0, 2.0)  # type: ignore[misc]
 
     def __init__(self, q: float, grid: ArrayLike, steepness: float = 0.0, *, rows: int | None = None) -> None:
         object.__setattr__(self, "q", checks.closed_unit("q", q))
@@ -165,31 +207,33 @@ class Quantile:
         object.__setattr__(self, "steepness", checks.non_negative("steepness", steepness))
         object.__setattr__(self, "rows", rows if rows is None else checks.count("rows", rows))
 
-    def release(self, meter: Meter, name: str, values: ArrayLike) -> float:
-        """The candidate drawn; values that are not numbers have no rank."""
-        column = np.asarray(values, dtype=np.float64)
+    def scored(self, *values: ArrayLike) -> tuple[Floats, Floats]:
+        """From a column of values; those that are not numbers have no rank."""
+        column = np.asarray(values[0], dtype=np.float64)
         if column.ndim != 1:
             raise ValueError(f"values must be a vector, got shape {column.shape}")
         n = len(column) if self.rows is None else self.rows
         known = np.sort(column[~np.isnan(column)])
         ranks = np.searchsorted(known, self.grid, side="right")
-        grant = meter.grant(name, self.kind)
-        scores = -np.abs(ranks - self.q * n)
         prior = np.arange(len(self.grid), dtype=np.float64) * -self.steepness
-        return self.grid[_pick(scores, self.spread.under(meter.adjacency), grant, prior)]
+        return -np.abs(ranks - self.q * n), prior
+
+    def chosen(self, pick: int, size: int) -> float:  # noqa: ARG002
+        """The candidate drawn."""
+        return self.grid[pick]
 
 
-def _pick(scores: Floats, spread: float, grant: Grant, prior: Floats | None = None) -> int:
+def _pick(scores: Floats, spread: float, multiplier: float, source: NoiseSource, prior: Floats | None = None) -> int:
     """One candidate with weight exp(e0 score / spread + prior), e0 = 1 / multiplier; the prior is public."""
-    if grant.multiplier == 0.0 or spread == 0.0:  # no limit on what a row may change, or nothing that it can
+    if multiplier == 0.0 or spread == 0.0:  # no limit on what a row may change, or nothing that it can
         return int(np.argmax(np.nan_to_num(scores)))
-    e0 = 1.0 / grant.multiplier
+    e0 = 1.0 / multiplier
     units = max(e0 * _UNITS - _ROUNDING_UNITS, 0.0) * (1.0 - 2.0**-40)
     whole = np.empty(len(scores), dtype=np.int64)
     kernels.whole_scores(_below_best(scores), units / spread, _LIMIT, whole)
     if prior is not None:
         whole += np.rint(np.maximum(prior * _UNITS, -_LIMIT)).astype(np.int64)
-    return int(Candidates(whole).pick(grant.source)[0])
+    return int(Candidates(whole).pick(source)[0])
 
 
 def _below_best(scores: Floats) -> Floats:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy import checks
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.meter import Meter
 from tacit.privacy.noise import kernels, samplers
 from tacit.privacy.noise.grid import MAX_BITS, Grid
 from tacit.privacy.plan import Kind
@@ -63,17 +63,13 @@ class GaussianSequence:
     bound: float
     kind: ClassVar[Kind] = "gaussian"
 
-    def release(self, meter: Meter, name: str, size: int, walk: Walk) -> Floats:
+    def draw(self, grant: Grant, size: int, walk: Walk) -> Floats:
         """What the walk released, of which there are `size` values."""
-        multiplier, source = meter.grant(name, self.kind)
+        source, multiplier = grant.take(), grant.multiplier
         size = checks.count("size", size)
-        spread = self.sensitivity.under(meter.adjacency)
+        spread = self.sensitivity.under(grant.adjacency)
         if multiplier == 0.0 or spread == 0.0:
             return walk(Tape(np.zeros(size, dtype=np.int64), 0.0, self.bound))
         grid = Grid.for_noise(spread, multiplier, size, checks.positive("bound", self.bound), power=0.5)
         noise = samplers.normals(source, size) >> (MAX_BITS - grid.bits)
         return walk(Tape(noise, grid.step, grid.bound))
-
-    def deviation(self, meter: Meter, name: str) -> float:
-        """The standard deviation of the noise of one value, but for the rounding to the grid."""
-        return meter.multiplier(name) * self.sensitivity.under(meter.adjacency)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy import checks
 from tacit.privacy.checks import Adjacency
-from tacit.privacy.meter import Meter
+from tacit.privacy.gate import Grant
 from tacit.privacy.noise import exact, kernels, vertices
 from tacit.privacy.noise.samplers import Candidates
 from tacit.privacy.noise.source import NoiseSource, Words
@@ -36,6 +36,9 @@ from tacit.privacy.plan import Kind
 Integers = NDArray[np.int64]
 
 LARGEST_LIMIT = vertices.LARGEST_LIMIT
+NO_BUCKETS = vertices.empty_buckets(0, 0)
+"""What a compiled step is handed where scores are not kept in buckets."""
+
 _OCTAVE = 2**exact.OCTAVE_BITS
 _AT_ONCE = 32  # releases of a compiled walk that are granted together: progress is shown in between
 
@@ -218,7 +221,7 @@ SAMPLERS: dict[str, type[VertexSampler]] = {
 
 @dataclass(frozen=True, eq=False)
 class Vertices:
-    """Draw signed vertices from a sampler, each for one planned release.
+    """Draw a signed vertex from a sampler, for one planned release.
 
     Parameters
     ----------
@@ -236,14 +239,35 @@ class Vertices:
     def __post_init__(self) -> None:
         object.__setattr__(self, "contribution", checks.count("contribution", self.contribution, least=0))
 
-    def release(self, meter: Meter, name: str) -> tuple[int, int]:
+    def draw(self, grant: Grant) -> tuple[int, int]:
         """(j, sign) of the vertex drawn; the sign is as private as the index."""
-        self._check(meter, name)
-        return self.sampler.draw(meter.grant(name, self.kind).source)
+        self.check(grant)
+        return self.sampler.draw(grant.take())
 
-    def release_walk(
-        self, meter: Meter, name: str, count: int, step: Step, rounds: Rounds | None = None
-    ) -> list[tuple[int, int]]:
+    def check(self, grant: Grant) -> None:
+        """Refuse a plan that pays for less than a row may contribute."""
+        most = contribution_units(grant.multiplier, grant.adjacency)
+        if self.contribution > most:
+            raise ValueError(
+                f"contribution must be at most {most} for release {grant.name!r}, {grant.adjacency}, got"
+                f" {self.contribution}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class VertexWalk:
+    """Draw signed vertices one after the other, each for one planned release, while what was drawn moves the scores.
+
+    Parameters
+    ----------
+    vertices : Vertices
+        What draws each of them.
+    """
+
+    vertices: Vertices
+    kind: ClassVar[Kind] = "exponential"
+
+    def draw(self, grant: Grant, count: int, step: Step, rounds: Rounds | None = None) -> list[tuple[int, int]]:
         """`count` vertices, each one release; step(t, j, sign) changes the scores after the t-th, but not the last.
 
         `rounds` does the same in a compiled loop, for a time: rounds(words, at, picks, done, stop) draws by the
@@ -254,31 +278,45 @@ class Vertices:
         if rounds is None:
             drawn = []
             for t in range(1, count + 1):
-                drawn.append(self.release(meter, name))
+                drawn.append(self.vertices.draw(grant))
                 if t < count:
                     step(t, *drawn[-1])
             return drawn
-        self._check(meter, name)
+        self.vertices.check(grant)
         picks, done = np.empty(count, dtype=np.int64), 0
         while done < count:
             stop = min(done + _AT_ONCE, count)
-            source = meter.grant(name, self.kind, stop - done).source
+            source = grant.take(stop - done)
             while done < stop:
                 words, at = source.window()
                 done, vertex, at, stopped = rounds(words, at, picks, done, stop)
                 source.consume(at)
                 if stopped == kernels.SHORT:
                     source.refill()
-                elif stopped == kernels.OPEN and self.sampler.keeps(vertex, source):
+                elif stopped == kernels.OPEN and self.vertices.sampler.keeps(vertex, source):
                     picks[done] = vertex
                     done += 1
                     if done < count:
                         step(done, *_signed(vertex))
         return [_signed(vertex) for vertex in picks.tolist()]
 
-    def _check(self, meter: Meter, name: str) -> None:
-        most = contribution_units(meter.multiplier(name), meter.adjacency)
-        if self.contribution > most:
-            raise ValueError(
-                f"contribution must be at most {most} for release {name!r}, {meter.adjacency}, got {self.contribution}"
-            )
+
+@dataclass(frozen=True, eq=False)
+class BestVertex:
+    """The best vertex as it is, where there is no noise; a plan that has any is refused.
+
+    Parameters
+    ----------
+    find : callable
+        Finds it.
+    """
+
+    find: Callable[[], tuple[int, int]]
+    kind: ClassVar[Kind] = "exponential"
+
+    def draw(self, grant: Grant) -> tuple[int, int]:
+        """(j, sign) of the vertex found."""
+        if grant.multiplier != 0.0:
+            raise ValueError(f"the best vertex is for the non-private limit, and release {grant.name!r} has noise")
+        grant.take()
+        return self.find()

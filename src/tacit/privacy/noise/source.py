@@ -15,7 +15,6 @@ Not covered: memory disclosure of the current block, cloned virtual machines, ti
 import hashlib
 import os
 import threading
-import warnings
 from typing import Any, NoReturn
 
 import numpy as np
@@ -65,7 +64,7 @@ class NoiseSource:
         if seed is None:
             key = os.urandom(KEY_BYTES)
         else:
-            number = whole_seed(seed)
+            number = checks.whole_seed(seed)
             key = hashlib.sha256(_LABEL + b"seed:" + str(number).encode()).digest()
         self._start(key, seeded=seed is not None)
 
@@ -73,7 +72,7 @@ class NoiseSource:
     def for_fit(cls, random_state: int | None, *, stacklevel: int = 3) -> "NoiseSource":
         """The source of a fit, as `random_state` asks for; a seeded one warns."""
         if random_state is not None:
-            warn_of_seed(stacklevel=stacklevel)
+            checks.warn_of_seed(stacklevel=stacklevel)
         return cls(random_state)
 
     @classmethod
@@ -181,22 +180,3 @@ class NoiseSource:
         raise TypeError("a NoiseSource cannot be pickled or copied: two holders of one key would draw the same noise")
 
     __copy__ = __deepcopy__ = __getstate__ = __reduce__ = __reduce_ex__
-
-
-def warn_of_seed(*, stacklevel: int = 2) -> None:
-    """Say once that noise made from a number is noise that those who know the number can subtract."""
-    warnings.warn(
-        "random_state is set: whoever knows it can subtract the noise; leave it None for data about real people",
-        stacklevel=stacklevel + 1,
-    )
-
-
-def whole_seed(seed: object) -> int:
-    """A seed as a number, or a clear refusal."""
-    try:
-        return checks.count("random_state", seed, least=0, most=None)
-    except TypeError:
-        raise TypeError(
-            f"random_state must be None or a whole number of at least 0, got {type(seed).__name__};"
-            " generator objects of NumPy are refused because they are not cryptographic"
-        ) from None

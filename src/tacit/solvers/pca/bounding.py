@@ -20,15 +20,13 @@ where there is none.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.preprocessing import magnitudes
-from tacit.privacy import Meter, Release
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 from tacit.solvers.pca.rows import BoundedRows, Table
 from tacit.solvers.pca.task import PcaTask
-
-Floats = NDArray[np.float64]
 
 _NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
 _EXPONENTS = np.arange(-64, 65)
@@ -69,32 +67,32 @@ class Bounds:
         }
         return tuple(Release(name, "gaussian", share=share) for name, share in shares.items() if share > 0.0)
 
-    def run(self, table: Table, meter: Meter) -> tuple[BoundedRows, bool]:
+    def run(self, table: Table, gate: Gate) -> tuple[BoundedRows, bool]:
         """Rows with their mean and radius, and whether the scale of the row norms was lost in noise."""
         zero = np.zeros(self.task.d)
         norm, lost = self.task.row_norm, False
         if norm is None:
-            found = _scale(meter, table.distances(zero))
+            found = _scale(gate, table.distances(zero))
             norm, lost = found or 1.0, found is None
-        mean = self._mean(table, norm, meter) if self.task.center else zero
+        mean = self._mean(table, norm, gate) if self.task.center else zero
         radius = self.task.center_norm if self.task.center else self.task.row_norm
         if radius is None:
             widest = norm + float(np.linalg.norm(mean))
-            radius = self._radius(table.distances(mean), widest, meter)
+            radius = self._radius(table.distances(mean), widest, gate)
         return BoundedRows(table, mean, radius), lost
 
-    def _mean(self, table: Table, norm: float, meter: Meter) -> Floats:
+    def _mean(self, table: Table, norm: float, gate: Gate) -> Floats:
         n, d = self.task.n, self.task.d
         rows = BoundedRows(table, np.zeros(d), norm)
         sensitivity = rows.sum_sensitivity()
-        mean = GaussianVector(sensitivity, bound=1.001 * n * norm).release(meter, "mean", rows.sum()) / n
-        error = meter.multiplier("mean") * sensitivity.under(meter.adjacency) / n
+        mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * norm), rows.sum()) / n
+        error = gate.noise("mean", sensitivity) / n
         size = float(mean @ mean)
         return mean * max(0.0, 1.0 - d * error**2 / size) if size > 0.0 else mean
 
-    def _radius(self, distances: Floats, widest: float, meter: Meter) -> float:
+    def _radius(self, distances: Floats, widest: float, gate: Gate) -> float:
         edges = np.concatenate([[0.0], widest * _RADII])
-        counts = Histogram(edges).release(meter, "radius", np.where(np.isfinite(distances), distances, np.nan))
+        counts = gate.release("radius", Histogram(edges), np.where(np.isfinite(distances), distances, np.nan))
         if not self.task.budget.is_private:
             return float(edges[1 + int(np.flatnonzero(counts).max(initial=0))])
         bins = len(counts)
@@ -103,7 +101,7 @@ class Bounds:
         above = self.task.n - (below[-1] - below)
         ranks = ((bins - 1 - place) * below + (place + 1) * above) / bins  # each weighed by its noise
         rising = (np.maximum.accumulate(ranks) + np.minimum.accumulate(ranks[::-1])[::-1]) / 2
-        noise = meter.multiplier("radius") * Sensitivity.one_hot().under(meter.adjacency)
+        noise = gate.noise("radius", Sensitivity.one_hot())
         spread = noise * np.sqrt((place + 1) * (bins - 1 - place) / bins)
         wanted = np.maximum(self.quantile * self.task.n, _SURE * spread)
         reached = np.flatnonzero(rising >= wanted)
@@ -115,14 +113,14 @@ class Bounds:
         return float(edges[j] + np.clip(part, 0.1, 1.0) * (edges[j + 1] - edges[j]))
 
 
-def _scale(meter: Meter, norms: Floats) -> float | None:
+def _scale(gate: Gate, norms: Floats) -> float | None:
     """A power of two that most row norms lie below; None if none stands out of the noise."""
     edges = np.concatenate([[0.0], np.ldexp(1.0, _EXPONENTS)])
     finite = norms[np.isfinite(norms) & (norms > 0.0)]
-    noise = meter.multiplier("row norm") * Sensitivity.one_hot().under(meter.adjacency)
+    noise = gate.noise("row norm", Sensitivity.one_hot())
     # Rows of zeros have no scale, and are counted in no bin; the bound on counts is public all the same.
-    counts = GaussianVector(Sensitivity.one_hot(), bound=float(len(norms))).release(
-        meter, "row norm", Histogram(edges).counts(finite)[0]
+    counts = gate.release(
+        "row norm", GaussianVector(Sensitivity.one_hot(), bound=float(len(norms))), Histogram(edges).counts(finite)[0]
     )
     mass = np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0)
     if mass.sum() <= 0.0:

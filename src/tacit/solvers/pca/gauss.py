@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.privacy import Meter, Plan, Release
+from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tacit.solvers.pca.rows import BoundedRows
@@ -40,12 +40,12 @@ class GaussSolver:
         """The second moments."""
         return Plan(Release("second moments", "gaussian", share=share))
 
-    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
         """Eigenvectors of the noisy matrix."""
         sensitivity = rows.moment_sensitivity()
         mechanism = PackedGaussianMatrix(sensitivity, rows.bound, self.isotropic)
-        noisy = mechanism.release(meter, "second moments", rows.packed_moments(), task.d)
-        deviation = meter.multiplier("second moments") * sensitivity.under(meter.adjacency)
+        noisy = gate.release("second moments", mechanism, rows.packed_moments(), task.d)
+        deviation = gate.noise("second moments", sensitivity)
         if self.isotropic:
             deviation /= math.sqrt(2.0)
         return spectrum_of_packed(noisy, task.d, task.k, deviation)

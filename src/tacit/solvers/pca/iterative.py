@@ -13,15 +13,13 @@ After its steps a solver has orthonormal V of p columns, a function of what was 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
-from tacit.privacy import Meter, Release
+from tacit._types import Floats
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.solvers.pca.rows import BoundedRows
 from tacit.solvers.pca.task import PcaTask, Spectrum, upright
-
-Floats = NDArray[np.float64]
 
 _SMALL, _TOTAL = 0.09, 0.01
 
@@ -37,9 +35,9 @@ def last_releases(share: float) -> tuple[Release, Release]:
 STEPS_SHARE = 1.0 - _SMALL - _TOTAL
 
 
-def random_start(task: PcaTask, meter: Meter) -> Floats:
+def random_start(task: PcaTask, gate: Gate) -> Floats:
     """Orthonormal columns in random directions, which see no data and need not be secret."""
-    draws = meter.public_draws(2**32, task.d * task.columns) / 2.0**32
+    draws = gate.publicly(2**32, task.d * task.columns) / 2.0**32
     return orthonormal(draws.reshape(task.d, task.columns) - 0.5)
 
 
@@ -50,7 +48,7 @@ def orthonormal(M: Floats) -> Floats:
     return np.ascontiguousarray(left @ right)
 
 
-def spectrum_in(task: PcaTask, rows: BoundedRows, M: Floats, noise: float, meter: Meter) -> Spectrum:
+def spectrum_in(task: PcaTask, rows: BoundedRows, M: Floats, noise: float, gate: Gate) -> Spectrum:
     """The last two releases in the span of M, and the components they give.
 
     `noise` is the standard deviation that was added to each entry of M, by which the reliability of a direction c is
@@ -60,12 +58,12 @@ def spectrum_in(task: PcaTask, rows: BoundedRows, M: Floats, noise: float, meter
     V = orthonormal(M)
     p = V.shape[1]
     small = rows.inner_sensitivity(p)
-    matrix = GaussianMatrix(small, bound=rows.bound).release(meter, "small matrix", rows.inner(V))
+    matrix = gate.release("small matrix", GaussianMatrix(small, bound=rows.bound), rows.inner(V))
     values, turn = eigh(matrix)
     values, turn = values[::-1][: task.k], turn[:, ::-1][:, : task.k]
     square = rows.square_sensitivity()
-    total = float(GaussianVector(square, bound=rows.bound).release(meter, "total", rows.squares()))
-    floor = math.sqrt(2.0 * p) * meter.multiplier("small matrix") * small.under(meter.adjacency)
+    total = float(gate.release("total", GaussianVector(square, bound=rows.bound), rows.squares()))
+    floor = math.sqrt(2.0 * p) * gate.multiplier("small matrix") * small.under(gate.adjacency)
     above = values > floor
     captured = np.sqrt(np.where(above, values**2 - floor**2, 0.0))
     components = upright((V @ turn).T)

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.privacy import Meter, Plan, Release
+from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
@@ -45,12 +45,12 @@ class PowerSolver:
         products = Release("products", "gaussian", share=STEPS_SHARE * share, count=self.steps(task))
         return Plan(products, *last_releases(share))
 
-    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
-        V = random_start(task, meter)
+        V = random_start(task, gate)
         sensitivity = rows.product_sensitivity(task.columns)
         mechanism = GaussianVector(sensitivity, bound=rows.bound)
         for _ in range(self.steps(task)):
-            M = mechanism.release(meter, "products", rows.products(V))
+            M = gate.release("products", mechanism, rows.products(V))
             V = orthonormal(M)
-        return spectrum_in(task, rows, M, meter.multiplier("products") * sensitivity.under(meter.adjacency), meter)
+        return spectrum_in(task, rows, M, gate.noise("products", sensitivity), gate)

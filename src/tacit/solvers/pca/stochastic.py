@@ -17,7 +17,7 @@ Unit: one row. Neighbours: add-remove only: sampled releases are accounted for t
   rows exceed as V is random: sensitivity C_0.
 - "lengths" (unless `clip` is declared, in units of R^2): a histogram of |x| |W V^T x| / R^2. One row is in one bin.
 - "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history, as V and W
-  are functions of earlier releases. A sample is drawn by the meter with the probability of the plan, and its size is
+  are functions of earlier releases. A sample is drawn by the gate with the probability of the plan, and its size is
   not used: sums are scaled by what is expected.
 - the small matrix and the total of `iterative`, over all rows.
 
@@ -32,17 +32,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
-from tacit.privacy import Meter, Plan, Release
+from tacit._types import Floats
+from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Histogram
 from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, random_start, spectrum_in
 from tacit.solvers.pca.rows import BoundedRows
 from tacit.solvers.pca.task import PcaTask, Spectrum
-
-Floats = NDArray[np.float64]
 
 _FIRST, _LENGTHS = 0.05, 0.02
 _STEPS = 20
@@ -104,44 +102,44 @@ class StochasticSolver:
         releases.append(Release("steps", "gaussian", share=left, count=count, sampling=sampling))
         return Plan(*releases, *last_releases(share))
 
-    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
         """Components in the span of the averaged products."""
         count, sampling, averaging = self.schedule(task)
         p, square = task.columns, rows.radius**2
-        now = first_directions(task, rows, meter)
-        found = clip_of_lengths(task, rows, now.weighed, meter) if task.clip is None else min(task.clip, 1.0)
+        now = first_directions(task, rows, gate)
+        found = clip_of_lengths(task, rows, now.weighed, gate) if task.clip is None else min(task.clip, 1.0)
         sensitivity = rows.product_sensitivity(p, square * found)
         mechanism = GaussianVector(sensitivity, bound=rows.bound)
-        noise = meter.multiplier("steps") * sensitivity.under(meter.adjacency) / sampling
+        noise = gate.noise("steps", sensitivity) / sampling
         mean, covariance = np.zeros((task.d, p)), np.zeros((p, p))  # of the products, and of the noise in their rows
         variance = 0.0  # of that noise where weights are 1, over the square of `noise`
         for t in range(1, count + 1):
-            places = meter.sample("steps", task.n) if sampling < 1.0 else None
-            total = mechanism.release(meter, "steps", rows.products(now.weighed, square * found, places)) / sampling
+            places = gate.sample("steps") if sampling < 1.0 else None
+            total = gate.release("steps", mechanism, rows.products(now.weighed, square * found, places)) / sampling
             weight = min(1.0, averaging / t)
             mean = (1.0 - weight) * mean + weight * (total @ now.inverse)
             covariance = (1.0 - weight) ** 2 * covariance + weight**2 * (now.inverse @ now.inverse)
             variance = (1.0 - weight) ** 2 * variance + weight**2
             now = Directions.of(mean, noise * math.sqrt(variance))
         # The span is what counts; in these columns of it all noise has one size.
-        return spectrum_in(task, rows, mean @ _inverse_root(covariance), noise, meter)
+        return spectrum_in(task, rows, mean @ _inverse_root(covariance), noise, gate)
 
 
-def first_directions(task: PcaTask, rows: BoundedRows, meter: Meter) -> Directions:
+def first_directions(task: PcaTask, rows: BoundedRows, gate: Gate) -> Directions:
     """From one noisy product of all rows with random directions."""
     p = task.columns
     clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
     mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
-    product = mechanism.release(meter, "first product", rows.products(random_start(task, meter), clip))
-    noise = meter.multiplier("first product") * mechanism.sensitivity.under(meter.adjacency)
+    product = gate.release("first product", mechanism, rows.products(random_start(task, gate), clip))
+    noise = gate.noise("first product", mechanism.sensitivity)
     return Directions.of(product, noise)
 
 
-def clip_of_lengths(task: PcaTask, rows: BoundedRows, weighed: Floats, meter: Meter) -> float:
+def clip_of_lengths(task: PcaTask, rows: BoundedRows, weighed: Floats, gate: Gate) -> float:
     """From a quantile of |x| |W V^T x| / R^2 by a noisy histogram; 1, which clips nothing, without noise."""
     edges = np.concatenate([[0.0], _GRID])
     lengths = rows.lengths(weighed) / rows.radius**2
-    counts = Histogram(edges).release(meter, "lengths", lengths)
+    counts = gate.release("lengths", Histogram(edges), lengths)
     if not task.budget.is_private:
         return 1.0
     rising = np.maximum.accumulate(np.cumsum(counts))

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 from scipy.linalg import svd, svdvals
 
-from tacit.privacy import Meter, Plan, Release
+from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, orthonormal, random_start, spectrum_in
@@ -72,16 +72,16 @@ class VarianceReducedSolver:
             *last_releases(share),
         )
 
-    def run(self, task: PcaTask, rows: BoundedRows, meter: Meter) -> Spectrum:
+    def run(self, task: PcaTask, rows: BoundedRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
         count, sampling = self.schedule(task)
         p = task.columns
-        V = random_start(task, meter)
+        V = random_start(task, gate)
         sensitivity = rows.product_sensitivity(p)
-        kept = meter.multiplier("snapshots") * sensitivity.under(meter.adjacency)  # the noise of a snapshot
+        kept = gate.noise("snapshots", sensitivity)  # the noise of a snapshot
         for _ in range(count):
             anchor = V
-            snapshot = GaussianVector(sensitivity, bound=rows.bound).release(meter, "snapshots", rows.products(anchor))
+            snapshot = gate.release("snapshots", GaussianVector(sensitivity, bound=rows.bound), rows.products(anchor))
             M, added = snapshot, 0.0
             V = orthonormal(M)
             for _ in range(_CORRECTIONS):
@@ -90,12 +90,12 @@ class VarianceReducedSolver:
                 change = V - anchor @ turned
                 size = float(svdvals(change)[0]) * (1.0 + 1e-12)
                 if size == 0.0:
-                    meter.skip("corrections")
+                    gate.skip("corrections")
                     continue
-                places = meter.sample("corrections", task.n) if sampling < 1.0 else None
+                places = gate.sample("corrections") if sampling < 1.0 else None
                 mechanism = GaussianVector(rows.product_sensitivity(p, stretch=size), bound=rows.bound * size)
-                moved = mechanism.release(meter, "corrections", rows.products(change, places=places)) / sampling
+                moved = gate.release("corrections", mechanism, rows.products(change, places=places)) / sampling
                 M = snapshot @ turned + moved
                 V = orthonormal(M)
-                added = meter.multiplier("corrections") * mechanism.sensitivity.under(meter.adjacency) / sampling
-        return spectrum_in(task, rows, M, math.hypot(kept, added), meter)
+                added = gate.noise("corrections", mechanism.sensitivity) / sampling
+        return spectrum_in(task, rows, M, math.hypot(kept, added), gate)

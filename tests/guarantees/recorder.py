@@ -1,4 +1,4 @@
-"""Transcripts: every release of a run with what it was made of, and the same history played again to other data.
+"""The recorder at the gate: every release of a run, and the same history played again to other data.
 
 The privacy of a fit is that of its transcript, of which everything it returns is a function. On a given history one row
 moves a release by a distance that can be computed, so two questions have exact answers: does any row move a release
@@ -29,31 +29,33 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from tacit.privacy import Meter
+from tacit.privacy import Gate, Promise
 from tacit.privacy.mechanisms import (
     Batches,
+    Choice,
     GaussianMatrix,
     GaussianSequence,
     GaussianVector,
+    Histogram,
     LaplaceVector,
     ObjectivePerturbation,
     SampledSteps,
-    Sensitivity,
     Tape,
+    TopK,
+    VertexWalk,
     Vertices,
-    selection,
 )
-from tacit.privacy.mechanisms.affine import AffineBucketSampler
+from tacit.privacy.mechanisms.affine import AffineBucketSampler, write_scores
 from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
-from tacit.privacy.noise.affine import write_scores
 from tacit.privacy.noise.grid import Grid
-from tacit.privacy.plan import CalibratedPlan
-from tacit.solvers import dual, objective
+from tacit.solvers import dual
 from tacit.solvers.columns import Columns
 
 NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
@@ -144,7 +146,7 @@ class Step:
         twin, _ = other.problem
 
         def row(at):  # the gradient of that row's loss: all else cancels, but for linear terms
-            return twin.gradient(at) - problem.gradient(at)
+            return twin.gradient(at, other.released) - problem.gradient(at, self.released)
 
         there = row(w) - (other.released - self.released)
         length = float(np.linalg.norm(there))
@@ -175,206 +177,231 @@ def transcript(
     `coin` puts a row into every sample (True) or leaves it out (False). `missing` names the row that the table of this
     world is without. `thin` leaves every other row of the history's samples out.
     """
-    steps: list[Step] = []
-    grids: list[Grid] = []  # since the last release
-    samples: dict[str, np.ndarray] = {}
-    choices: list[np.ndarray] = []  # public ones, since the last release
-    asked: list[Any] = []  # name and multiplier of the selection being made
-    pick, sample, draw = selection._pick, Meter.samples, ObjectivePerturbation.draw
-    minimiser, walked, stepped = objective._Problem.minimiser, GaussianSequence.release, SampledSteps.release
-    drawn, packed_release, for_noise = Vertices.release, PackedGaussianMatrix.release, Grid.for_noise
+    recorder = Recorder(history, coin, row, missing, thin)
+    honest, grid, move = Gate.release, Grid.for_noise, dual._Duals.move
 
-    def add(step):
-        step = replace(step, choices=tuple(choices), grids=tuple(grids))
-        if history is not None:
-            history[len(steps)].require_alike(step)
-        steps.append(step)
-        choices.clear()
-        grids.clear()
+    def patched(gate, name, mechanism, *values):
+        return recorder.release(gate, honest, name, mechanism, *values)
 
-    def recorded_grid(*given, **named):
-        grids.append(for_noise(*given, **named))
-        return grids[-1]
+    def noted_grid(*given, **named):
+        recorder.grids.append(grid(*given, **named))
+        return recorder.grids[-1]
 
-    def recorded(original):
-        def release(self, meter, name, value):
-            exact = np.array(value, dtype=np.float64)
-            if isinstance(self, GaussianMatrix):
-                exact = np.triu(exact) + np.triu(exact, 1).T
-            out = original(self, meter, name, value)
-            if history is not None:
-                out = np.copy(history[len(steps)].released)
-            freedom = len(exact) * (len(exact) + 1) // 2 if isinstance(self, GaussianMatrix) else exact.size
-            sensitivity = self.sensitivity.under(meter.adjacency)
-            step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom, kind=self.kind)
-            add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name, None)))
-            return out
-
-        return release
-
-    def recorded_packed(self, meter, name, packed, d):
-        """In the coordinates that noise is isotropic in."""
-        weights = np.where(np.equal(*np.triu_indices(d)), 1.0, math.sqrt(2.0) if self.isotropic else 1.0)
-        exact = packed * weights
-        out = packed_release(self, meter, name, packed, d)
-        if history is not None:
-            out[:] = history[len(steps)].released / weights
-        sensitivity = self.sensitivity.under(meter.adjacency)
-        add(Step(name, exact, out * weights, sensitivity, meter.multiplier(name), freedom=exact.size))
-        return out
-
-    def recorded_walk(self, meter, name, size, walk):
-        tapes = []
-
-        def noted(tape):
-            tapes.append(tape)
-            return walk(tape) if history is None else np.empty(0)
-
-        out = walked(self, meter, name, size, noted)
-        if history is None:
-            exact = out - tapes[0].noise * tapes[0].step
-        else:
-            tapes[0] = history[len(steps)].tape
-            out, exact = walk_again(walk, tapes[0], history[len(steps)].released)
-        assert len(out) == size
-        sensitivity = self.sensitivity.under(meter.adjacency)
-        add(Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0]))
-        return out
-
-    def recorded_steps(self, meter, name, n, size, count, walk):
-        return np.concatenate([recorded_step(self, meter, name, n, size, walk) for _ in range(count)])
-
-    def recorded_step(self, meter, name, n, size, walk):
-        tapes = []
-
-        def noted(batches):
-            tapes.append(batches)
-            return walk(batches) if history is None else np.empty(0)
-
-        out = stepped(self, meter, name, n, size, 1, noted)
-        if history is None:
-            exact = out - tapes[0].noise * tapes[0].step
-        else:
-            tapes[0] = replace(history[len(steps)].tape, rows=tapes[0].rows, starts=tapes[0].starts)
-            out, exact = step_again(walk, tapes[0], history[len(steps)].released)
-        sensitivity = self.sensitivity.under(meter.adjacency)
-        step = Step(name, exact, out.copy(), sensitivity, meter.multiplier(name), freedom=size, tape=tapes[0])
-        add(replace(step, sampling=meter._releases[name].sampling, sample=samples.pop(name)))
-        return out
-
-    def recorded_choice(original, handed_out):
-        def choose(meter, *sizes):
-            made = original(meter, *sizes)
-            if history is not None:
-                made = history[len(steps)].choices[len(choices)]
-            choices.append(made)
-            return handed_out(made) if missing is not None and len(made) == missing.n else made
-
-        return choose
-
-    def named(original):
-        def release(self, meter, name, *values):
-            asked[:] = name, meter.multiplier(name)
-            return original(self, meter, name, *values)
-
-        return release
-
-    def recorded_pick(scores, spread, grant, prior=None):
-        choice = pick(scores, spread, grant, prior) if history is None else history[len(steps)].released
-        name, multiplier = asked
-        step = Step(name, np.array(scores), int(choice), spread, multiplier, kind="exponential")
-        add(step if prior is None else replace(step, prior=prior))
-        return choice
-
-    def recorded_vertex(self, meter, name):
-        scores = whole_scores(self.sampler)
-        if history is None:
-            j, sign = drawn(self, meter, name)
-            vertex = 2 * j + (sign < 0)
-        else:
-            meter.grant(name, self.kind)
-            vertex = history[len(steps)].released
-        multiplier = meter.multiplier(name)
-        exact = np.stack([-scores, scores], axis=1).ravel().astype(np.float64)
-        add(Step(name, exact, vertex, NAT / multiplier, multiplier, kind="exponential"))
-        return vertex >> 1, 1 - 2 * (vertex & 1)
-
-    def recorded_sample(meter, name, n, count):
-        assert count == 1
-        places, _ = sample(meter, name, n, count)
-        if history is not None:
-            places = history[len(steps)].sample[:: 2 if thin else 1]
-        if coin is not None:
-            places = np.concatenate([np.full(int(coin), row, dtype=np.int64), places[places != row]])
-        samples[name] = places
-        if missing is not None:
-            places = missing.places(places)
-        return places, np.array([0, len(places)])
-
-    def recorded_draw(self, meter, name, size):
-        linear = draw(self, meter, name, size)
-        sensitivity = Sensitivity.vector(self.gradient).under(meter.adjacency)
-        step = Step(name, np.zeros(size), linear, sensitivity, meter.multiplier(name), freedom=size, kind="objective")
-        steps.append(replace(step, curvature=self.curvature))
-        return linear
-
-    def recorded_minimiser(problem, tolerance):
-        step = steps.pop()
-        if history is not None:  # the linear term that leads to the weights of the history
-            twin, w = history[len(steps)].problem
-            problem._linear = np.zeros_like(w)
-            problem._linear = twin.gradient(w) - problem.gradient(w)
-        found = minimiser(problem, tolerance)
-        at = found if history is None else w
-        steps.append(replace(step, released=problem._linear, problem=(problem, at)))
-        return found
-
-    def moved_rows(duals, rows, *given):
+    def of_those_there(duals, rows, *given):
         """A row that is not there moves nothing."""
         return move(duals, rows[rows < len(duals._targets)], *given)
 
-    move = dual._Duals.move
     with ExitStack() as stack:
-        for kind in (GaussianVector, GaussianMatrix, LaplaceVector):
-            stack.enter_context(patch.object(kind, "release", recorded(kind.release)))
-        stack.enter_context(patch.object(PackedGaussianMatrix, "release", recorded_packed))
-        stack.enter_context(patch.object(Grid, "for_noise", recorded_grid))
+        stack.enter_context(patch.object(Gate, "release", patched))
+        stack.enter_context(patch.object(Gate, "samples", recorder.samples(Gate.samples)))
+        stack.enter_context(patch.object(Gate, "publicly", recorder.choice(Gate.publicly, Missing.order)))
+        stack.enter_context(patch.object(Gate, "secret_normals", recorder.choice(Gate.secret_normals, Missing.state)))
+        stack.enter_context(patch.object(Grid, "for_noise", noted_grid))  # what is public of noise, as it was made
         if missing is not None:
-            stack.enter_context(patch.object(dual._Duals, "move", moved_rows))
-        stack.enter_context(patch.object(GaussianSequence, "release", recorded_walk))
-        stack.enter_context(patch.object(SampledSteps, "release", recorded_steps))
-        handed_out = {
-            "public_order": missing and missing.order,
-            "public_draws": lambda made: made,
-            "secret_normals": missing and missing.state,
+            stack.enter_context(patch.object(dual._Duals, "move", of_those_there))
+        yield recorder.steps
+
+
+class Recorder:
+    """Stands at the gate: notes what passes, and hands out a history where there is one."""
+
+    def __init__(self, history, coin, row, missing, thin):
+        self.history, self.missing = history, missing
+        self.coin, self.row, self.thin = coin, row, thin
+        self.steps: list[Step] = []
+        self.grids: list[Grid] = []  # since the last release, as are the public choices
+        self.choices: list[np.ndarray] = []
+        self.sampled: dict[str, np.ndarray] = {}
+
+    @property
+    def past(self):
+        """The step of the history that is being made again."""
+        return None if self.history is None else self.history[len(self.steps)]
+
+    def release(self, gate, honest, name, mechanism, *values):
+        """As `Gate.release`, which is `honest`, by the form of the mechanism."""
+        if isinstance(mechanism, VertexWalk):  # the same draws and steps, one at a time
+            return VertexWalk.draw(replace(mechanism, vertices=At(gate, name, mechanism.vertices)), None, *values[:2])
+        if isinstance(mechanism, SampledSteps) and values[1] > 1:
+            size, count, walk = values
+            return np.concatenate([gate.release(name, mechanism, size, 1, walk) for _ in range(count)])
+        for kinds, record in self.FORMS:
+            if isinstance(mechanism, kinds):
+                return record(self, gate, partial(honest, gate, name), name, mechanism, *values)
+        raise TypeError(f"no way to record a {type(mechanism).__name__}")
+
+    def add(self, gate, name, mechanism, exact, released, **more):
+        """Note a release, which must be made as it was in the history."""
+        facts = {
+            "kind": mechanism.kind,
+            "sampling": gate._releases[name].sampling,
+            "sample": self.sampled.pop(name, None),
         }
-        for name, how in handed_out.items():
-            stack.enter_context(patch.object(Meter, name, recorded_choice(getattr(Meter, name), how)))
-        chosen = (selection.Quantile, selection.Selection, selection.SignedVertex, selection.Threshold, selection.TopK)
-        for kind in chosen:
-            stack.enter_context(patch.object(kind, "release", named(kind.release)))
-        stack.enter_context(patch.object(selection, "_pick", recorded_pick))
-        stack.enter_context(one_vertex_at_a_time(recorded_vertex))
-        stack.enter_context(patch.object(Meter, "samples", recorded_sample))
-        stack.enter_context(patch.object(ObjectivePerturbation, "draw", recorded_draw))
-        stack.enter_context(patch.object(objective._Problem, "minimiser", recorded_minimiser))
-        yield steps
+        facts |= {"choices": tuple(self.choices), "grids": tuple(self.grids)} | more
+        if "sensitivity" not in facts:
+            facts["sensitivity"] = mechanism.sensitivity.under(gate.adjacency)
+        step = Step(name, exact, released, multiplier=gate.multiplier(name), **facts)
+        if self.past is not None:
+            self.past.require_alike(step)
+        self.steps.append(step)
+        self.choices, self.grids = [], []
+
+    def additive(self, gate, released, name, mechanism, *values):
+        """Noise on an array, in coordinates in which all of it has one size."""
+        exact, weights, freedom = coordinates(mechanism, *values)
+        out = released(mechanism, *values)
+        if self.past is not None:
+            out = np.reshape(self.past.released / weights, np.shape(out))
+        self.add(gate, name, mechanism, exact, np.reshape(out * weights, exact.shape), freedom=freedom)
+        return out
+
+    def walk(self, gate, released, name, mechanism, size, *given):
+        """Values one after the other, or a step on a sample: led again to what was released."""
+        tapes, walk, past = [], given[-1], self.past
+
+        def noted(tape):
+            tapes.append(tape)
+            return walk(tape) if past is None else np.empty(0)
+
+        out = released(mechanism, size, *given[:-1], noted)
+        (tape,) = tapes
+        if past is None:
+            exact = out - tape.noise * tape.step
+        elif isinstance(tape, Batches):
+            tape = replace(past.tape, rows=tape.rows, starts=tape.starts)
+            out, exact = step_again(walk, tape, past.released)
+        else:
+            tape = past.tape
+            out, exact = walk_again(walk, tape, past.released)
+        assert out.size == size
+        self.add(gate, name, mechanism, exact, out.copy(), freedom=size, tape=tape)
+        return out
+
+    def choice(self, original, handed_out):
+        """Choices that see no data, of all declared rows."""
+
+        def choose(gate, *sizes):
+            made = original(gate, *sizes)
+            if self.past is not None:
+                made = self.past.choices[len(self.choices)]
+            self.choices.append(made)
+            return handed_out(self.missing, made) if self.missing and len(made) == self.missing.n else made
+
+        return choose
+
+    def samples(self, original):
+        """Of all declared rows; a world without one is handed those it has."""
+
+        def sampled(gate, name, count):
+            assert count == 1
+            places, _ = original(gate, name, count)
+            if self.past is not None:
+                places = self.past.sample[:: 2 if self.thin else 1]
+            if self.coin is not None:
+                row = np.full(int(self.coin), self.row, dtype=np.int64)
+                places = np.concatenate([row, places[places != self.row]])
+            self.sampled[name] = places
+            if self.missing is not None:
+                places = self.missing.places(places)
+            return places, np.array([0, len(places)])
+
+        return sampled
+
+    def selection(self, gate, released, name, mechanism, *values):
+        """A candidate, by its number."""
+        scores, prior = mechanism.scored(*values)
+        size = len(scores)
+        if self.past is None:
+            out = released(mechanism, *values)
+            pick = next(k for k in range(size) if mechanism.chosen(k, size) == out)
+        else:
+            gate.skip(name)
+            pick = self.past.released
+            out = mechanism.chosen(pick, size)
+        prior = {} if prior is None else {"prior": prior}
+        self.add(gate, name, mechanism, scores, pick, sensitivity=mechanism.spread.under(gate.adjacency), **prior)
+        return out
+
+    def several(self, gate, released, name, mechanism, scores):
+        """Candidates without replacement, one step each."""
+        values, left = np.array(scores, dtype=np.float64), np.arange(len(scores))
+        picks = iter(() if self.history is not None else released(mechanism, scores).tolist())
+        out = []
+        for _ in range(mechanism.k):
+            place = next(picks, None)
+            if place is None:
+                gate.skip(name)
+            place = self.past.released if place is None else int(np.flatnonzero(left == place)[0])
+            self.add(gate, name, mechanism, values[left], place, sensitivity=mechanism.spread.under(gate.adjacency))
+            out.append(left[place])
+            left = np.delete(left, place)
+        return np.array(out, dtype=np.int64)
+
+    def vertex(self, gate, released, name, mechanism):
+        """A vertex, by the scores that its sampler holds."""
+        scores = whole_scores(mechanism.sampler)
+        if self.past is None:
+            j, sign = released(mechanism)
+        else:
+            gate.skip(name)
+            j, sign = self.past.released >> 1, 1 - 2 * (self.past.released & 1)
+        exact = np.stack([-scores, scores], axis=1).ravel().astype(np.float64)
+        self.add(gate, name, mechanism, exact, 2 * j + (sign < 0), sensitivity=NAT / gate.multiplier(name))
+        return j, sign
+
+    def objective(self, gate, released, name, mechanism, size, problem):
+        """A minimiser; the same one is found from the linear term that leads to it."""
+        past, terms = self.past, []
+
+        def found(linear):
+            if past is not None:
+                twin, w = past.problem
+                linear = twin.gradient(w, past.released) - problem.gradient(w, np.zeros(size))
+            terms.append(linear)
+            return problem.minimiser(linear)
+
+        out = released(mechanism, size, SimpleNamespace(minimiser=found))
+        at = out if past is None else past.problem[1]
+        more = {"freedom": size, "problem": (problem, at), "curvature": mechanism.curvature}
+        self.add(gate, name, mechanism, np.zeros(size), terms[0], **more)
+        return out
+
+    FORMS = (
+        ((GaussianVector, LaplaceVector, GaussianMatrix, PackedGaussianMatrix, Histogram), additive),
+        ((GaussianSequence, SampledSteps), walk),
+        (Choice, selection),
+        (TopK, several),
+        (Vertices, vertex),
+        (ObjectivePerturbation, objective),
+    )
 
 
-@contextmanager
-def one_vertex_at_a_time(release) -> Iterator[None]:
-    """Vertices are released by `release`, also those that a solver draws in a compiled walk.
+@dataclass(frozen=True)
+class At:
+    """Vertices that are each released at the gate."""
 
-    The walk is made of the same compiled draw and step, and comes to the same vertices from the same words
-    (`tests/solvers/test_frank_wolfe.py`): what is seen here one draw at a time is what it draws from.
-    """
-    walk = Vertices.release_walk
+    gate: Gate
+    name: str
+    vertices: Vertices
 
-    def stepwise(self, meter, name, count, step, rounds=None):  # noqa: ARG001
-        return walk(self, meter, name, count, step)
+    def draw(self, grant):
+        """The next one."""
+        assert grant is None
+        return self.gate.release(self.name, self.vertices)
 
-    with patch.object(Vertices, "release", release), patch.object(Vertices, "release_walk", stepwise):
-        yield
+
+def coordinates(mechanism, value, *shape):
+    """The exact array where noise has one size, what brings a release there, and how many normals its noise has."""
+    exact = np.array(value, dtype=np.float64)
+    if isinstance(mechanism, Histogram):
+        exact = mechanism.counts(value)
+    elif isinstance(mechanism, GaussianMatrix):  # off the diagonal twice the entries, of half the variance
+        exact = np.triu(exact) + np.triu(exact, 1).T
+        return exact, 1.0, len(exact) * (len(exact) + 1) // 2
+    elif isinstance(mechanism, PackedGaussianMatrix) and mechanism.isotropic:
+        weights = np.where(np.equal(*np.triu_indices(*shape)), 1.0, math.sqrt(2.0))
+        return exact * weights, weights, exact.size
+    return exact, 1.0, exact.size
 
 
 def whole_scores(sampler):
@@ -533,6 +560,6 @@ def choices(steps: list[Step]) -> tuple[float, float]:
 @contextmanager
 def half_the_noise() -> Iterator[None]:
     """What a wrong constant would do."""
-    honest = CalibratedPlan.multiplier
-    with patch.object(CalibratedPlan, "multiplier", lambda plan, name: honest(plan, name) / 2):
+    honest = Promise.multiplier
+    with patch.object(Promise, "multiplier", lambda promise, name: honest(promise, name) / 2):
         yield
