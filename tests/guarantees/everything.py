@@ -20,7 +20,8 @@ from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
-from tacit.metrics.release import Question, Terms, released_scores
+from tacit.metrics.release import Asked, released_scores
+from tacit.metrics.terms import Agreed
 from tacit.preprocessing.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
@@ -387,8 +388,8 @@ def _of_score(name: str, law: str, adjacency: str) -> Entry:
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         return released_scores(
-            [Question(case.query, case.sums(records))],
-            Terms(1.0, 1e-6, adjacency, law, 0),  # type: ignore[arg-type]
+            [Asked(case.query, case.sums(records))],
+            Agreed(1.0, 1e-6, adjacency, law, 0),
         )
 
     rows = [case.row, case.opposite, case.others[0]]
