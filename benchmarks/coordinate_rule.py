@@ -25,8 +25,8 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import sets
 from tacit.privacy import Budget, Gate, NoiseSource
-from tacit.problems import LogisticLoss, SquaredLoss
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, choose
+from tacit.problems import LOGISTIC, SQUARED, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, choose
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class Problem:
 
     def objective(self, w: Floats) -> float:
         """The mean loss and the penalty."""
-        loss = SquaredLoss() if self.regression else LogisticLoss()
+        loss = SQUARED if self.regression else LOGISTIC
         value = loss.value(self.Z @ w[:-1] + w[-1], self.targets).mean()
         return float(value + self.l1 * np.abs(w[:-1]).sum() + self.l2 / 2 * np.square(w[:-1]).sum())
 
@@ -111,16 +111,16 @@ class Problem:
     def task(self, epsilon: float, options: Options) -> Task:
         """What a solver is told."""
         n, d = self.Z.shape
-        loss = "squared" if self.regression else "logistic"
+        loss = SQUARED if self.regression else LOGISTIC
         budget = Budget(epsilon, n**-1.5)
         return Task(n, d, loss, 1, False, True, budget, ("l1",) if self.regression else ("l2",), options)
 
     def run(self, solver: str, epsilon: float, seed: int, **options: object) -> float:
         """The excess of one run."""
         task, chosen = self.task(epsilon, Options(**options)), SOLVERS[solver]
-        strengths = Strengths(np.full(task.d, self.l2), np.full(task.d, self.l1))
+        penalty = Penalty(l2=np.full(task.d, self.l2), l1=np.full(task.d, self.l1))
         with Gate(chosen.plan(task, 1.0).calibrate(task.budget, task.unit, chosen.name), NoiseSource(seed)) as gate:
-            return self.excess(chosen.run(task, Rows(self.Z, self.targets), strengths, gate).weights[0])
+            return self.excess(chosen.run(task, Rows(self.Z, self.targets), penalty, gate).weights[0])
 
 
 @dataclass(frozen=True)

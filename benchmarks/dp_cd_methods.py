@@ -18,7 +18,8 @@ import dp_sgd
 from dp_cd_problems import Problem
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Release
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ class Coordinate:
 
     def serves(self, problem: Problem) -> bool:
         """Whether the solver has the loss; private mean squares need public bounds besides."""
-        return problem.loss in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
+        return LOSSES[problem.loss] in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
 
     def points(self) -> list[list[Point]]:
         """Ten steps by a hundred clips."""
@@ -96,7 +97,7 @@ class Coordinate:
         budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
         penalty = "l1" if problem.l1 > 0.0 else "l2"
         n, p = problem.shape
-        return Task(n, p, problem.loss, 1, False, False, budget, (penalty,), Options(**chosen))
+        return Task(n, p, LOSSES[problem.loss], 1, False, False, budget, (penalty,), Options(**chosen))
 
     def calibrated(self, problem: Problem, passes: int | None) -> Promise:
         """The releases of that many passes, with their noise."""
@@ -106,11 +107,11 @@ class Coordinate:
         """The weights in the problem's units, and the seconds that the solver took."""
         Z, scales = _columns(problem, self.private)
         label = problem.label_bound / LIMIT if self.scaled and problem.loss == "squared" else 1.0
-        strengths = Strengths(problem.l2 * scales**2, problem.l1 * scales / label)
+        penalty = Penalty(l2=problem.l2 * scales**2, l1=problem.l1 * scales / label)
         rows = Rows(Z, problem.y / label)
         start = time.perf_counter()
         with Gate(calibrated, NoiseSource(seed)) as gate:
-            weights = SOLVERS[self.solver].run(task, rows, strengths, gate).weights
+            weights = SOLVERS[self.solver].run(task, rows, penalty, gate).weights
         return weights[0, :-1] * scales * label, time.perf_counter() - start
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:

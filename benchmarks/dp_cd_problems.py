@@ -18,8 +18,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import sets
 from tacit.datasets import make_dp_cd
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import LossName
+from tacit.problems import LOSSES
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +46,7 @@ class Problem:
     """min over w of mean loss + l1 |w|_1 + l2 / 2 |w|^2, to be solved at (epsilon, 1 / n^2)."""
 
     name: str
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats
     l1: float
@@ -81,7 +80,7 @@ class Problem:
     def global_smoothness(self) -> float:
         """The largest curvature of the smooth part: the beta of the paper's steps of DP-SGD."""
         gram = self.X.T @ self.X / len(self.y)
-        return float(np.linalg.eigvalsh(gram)[-1]) * CURVATURE[self.loss] + self.l2
+        return float(np.linalg.eigvalsh(gram)[-1]) * LOSSES[self.loss].curvature + self.l2
 
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
@@ -147,7 +146,7 @@ def problem(name: str) -> Problem:
     return Problem(name, "squared", X, np.asarray(y, dtype=np.float64), strength, 0.0, 1.0, bounds, label_bound=5.0)
 
 
-def synthetic(n: int, p: int, loss: LossName) -> Problem:
+def synthetic(n: int, p: int, loss: str) -> Problem:
     """A dense problem of any size, for timing."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dp_cd_methods import Coordinate
 from dp_cd_problems import Problem
 from tacit import Lasso, LogisticRegression
+from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ def _estimator(solver: str, declared: bool) -> Callable[[Problem, int], Floats |
     """A whole fit. Estimators penalise standardised columns, so that imbalanced problems cannot be asked of them."""
 
     def fit(problem: Problem, seed: int) -> Floats | None:
-        if problem.bounds is not None or problem.loss not in SOLVERS[solver].losses:
+        if problem.bounds is not None or LOSSES[problem.loss] not in SOLVERS[solver].losses:
             return None
         logistic = problem.loss == "logistic"
         known: dict[str, Any] = {"row_norm": math.sqrt(problem.X.shape[1])} if declared else {}

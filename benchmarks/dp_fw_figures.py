@@ -17,8 +17,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dp_fw_methods import METHODS, FrankWolfe, gap
+from paper_only import RecomputedGradient
 from tacit.privacy import Budget
-from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
+from tacit.solvers.ball_sparse import SparseGradient
 
 if TYPE_CHECKING:
     from dp_fw_problems import Split

@@ -22,14 +22,13 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from dp_fw_problems import Split
-from tacit.kernels import gradient as codes
+from paper_only import RecomputedGradient
 from tacit.privacy import Budget, Gate, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, text
+from tacit.problems import LOGISTIC, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, text
 from tacit.solvers.ball import Gradient, Path, Scoring
-from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
-from tacit.solvers.passes import CURVATURE
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +56,7 @@ class FrankWolfe:
     def task(self, X: Any, budget: Budget) -> Task:
         """What the solver may know."""
         options = Options(n_iter=self.count, l1_radius=self.radius, entry_bound=self.bound, sampler=self.sampler)
-        return Task(*X.shape, "logistic", 1, issparse(X), False, budget, ("l2",), options)
+        return Task(*X.shape, LOGISTIC, 1, issparse(X), False, budget, ("l2",), options)
 
     def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
         """The weights, and the processor's seconds for calibration and for the run."""
@@ -67,7 +66,7 @@ class FrankWolfe:
         ready = time.process_time()
         with Gate(calibrated, NoiseSource(seed)) as gate:
             zeros = np.zeros(task.d)
-            weights = solver.run(task, Rows(X, y, self.bound), Strengths(zeros, zeros), gate).weights
+            weights = solver.run(task, Rows(X, y, self.bound), Penalty(l2=zeros, l1=zeros), gate).weights
         return weights[0, :-1], ready - start, time.process_time() - ready
 
     def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Gate]:
@@ -85,8 +84,7 @@ class FrankWolfe:
         path, limit = Path(self.count, self.radius), slope_limit(task, self.radius * self.bound, 0.0)
         if tolerance is None:
             tolerance = settings.tolerance * limit
-        loss = "logistic"
-        scoring = Scoring(codes.LOGISTIC, self.bound, limit, CURVATURE[loss], _units(task, gate), 0.0, tolerance)
+        scoring = Scoring(LOGISTIC.code, self.bound, limit, LOGISTIC.curvature, _units(task, gate), 0.0, tolerance)
         sampler = self.sampler if gate.multiplier("vertices") > 0.0 else None
         return kind(X, y, scoring, path, sampler), path, scoring
 
@@ -177,7 +175,7 @@ class Baseline:
         assert row_norm is not None
         start = time.perf_counter()
         n, d = split.X.shape
-        task = Task(n, d, "logistic", 1, issparse(split.X), True, budget)
+        task = Task(n, d, LOGISTIC, 1, issparse(split.X), True, budget)
         unit = text.UnitRows(task, Rows(split.X.astype(np.float64) * (math.sqrt(d) / row_norm), split.y))
         calibrated = text.planned(task, 1.0, *self.releases).calibrate(budget, task.unit, "frank-wolfe")
         with Gate(calibrated, NoiseSource(seed)) as gate:

@@ -14,9 +14,10 @@ import numpy as np
 import dp_fw_problems as problems
 from dp_fw_methods import FrankWolfe, algorithm_1, budget_for, partial_seconds, scores_of
 from dp_fw_problems import Shape, Split
+from paper_only import RecomputedGradient
 from tacit.privacy import NoiseSource
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
+from tacit.solvers.ball_sparse import SparseGradient
 
 Timed = tuple[dict[str, list[float]], list[float]]
 LADDER = ("bucket", "two-level", "gumbel", "algorithm 1")

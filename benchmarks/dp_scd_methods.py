@@ -16,7 +16,8 @@ import tacit
 from dp_scd_problems import Split
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Budget, Gate, NoiseSource, Plan
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 Floats = NDArray[np.float64]
 EPOCHS = 10
@@ -78,7 +79,7 @@ class Dual:
         if point.clip:
             unit = {"sequential": split.largest_slope * math.sqrt(d), "primal": 1.0}.get(self.variant)
             chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
-        return Task(n, d, split.loss, 1, False, False, budget, ("l2",), Options(**chosen))
+        return Task(n, d, LOSSES[split.loss], 1, False, False, budget, ("l2",), Options(**chosen))
 
     def weights(self, split: Split, budget: Budget, point: Point, seed: int, stop_after: int | None = None) -> Floats:
         """The weights; those after fewer passes have the noise of the whole run."""
@@ -93,9 +94,9 @@ class Dual:
                 for r in calibrated.plan.releases
             )
             calibrated = Plan(*parts).calibrate(budget, task.unit, solver.name)
-        strengths = Strengths(np.full(task.d, split.l2), np.zeros(task.d))
+        penalty = Penalty(l2=np.full(task.d, split.l2), l1=np.zeros(task.d))
         with Gate(calibrated, NoiseSource(seed)) as gate:
-            return solver.run(task, Rows(split.X, split.y), strengths, gate).weights[0, :-1]
+            return solver.run(task, Rows(split.X, split.y), penalty, gate).weights[0, :-1]
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """One run for each point."""

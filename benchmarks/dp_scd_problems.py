@@ -22,13 +22,12 @@ from sklearn.svm import LinearSVC
 
 import sets
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import LossName
+from tacit.problems import LOSSES
 
 Floats = NDArray[np.float64]
 
 # The set, the loss and the paper's lambda for each.
-CASES: dict[str, tuple[str, LossName, float]] = {
+CASES: dict[str, tuple[str, str, float]] = {
     "Ridge, msd_subset_year": ("msd_subset_year", "squared", 1e-4),
     "Ridge, california_housing": ("california_housing", "squared", 1e-4),
     "Logistic, phishing": ("phishing", "logistic", 1e-4),
@@ -42,7 +41,7 @@ TRAIN_PART = 0.75
 class Split:
     """Training and test rows of norm sqrt(d): min over w of mean loss + l2 / 2 |w|^2."""
 
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats  # labels of regressions in deviations, clipped to `LIMIT`
     X_test: Floats
@@ -72,7 +71,7 @@ class Split:
     def global_smoothness(self) -> float:
         """The largest curvature; of the hinge, which has none, that of half the square of the margin."""
         gram = self.X.T @ self.X / len(self.y)
-        return float(np.linalg.eigvalsh(gram)[-1]) * CURVATURE[self.loss] + self.l2
+        return float(np.linalg.eigvalsh(gram)[-1]) * LOSSES[self.loss].curvature + self.l2
 
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
@@ -155,7 +154,7 @@ class Problem:
     """All rows of norm sqrt(d), to be split."""
 
     name: str
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats
     l2: float
@@ -176,7 +175,7 @@ class Problem:
         return Split(self.loss, self.X[train], bounded, self.X[test], self.y[test], self.l2, self.unit)
 
 
-def normalised(name: str, loss: LossName, X: Floats, y: Floats, strength: float) -> Problem:
+def normalised(name: str, loss: str, X: Floats, y: Floats, strength: float) -> Problem:
     """The paper's preparation of a table."""
     X = X / np.maximum(np.abs(X).max(axis=0), 1e-12)
     d = X.shape[1]

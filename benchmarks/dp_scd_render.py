@@ -339,7 +339,7 @@ def _timed(results: Results, name: str) -> tuple[dict[str, float], float]:
     rows = {model: results.rows("timing", name, model, None) for model in ("epoch", "products")}
     kind, loss = name.split(", ")
     taken = {model: statistics.median(r.seconds[0] for r in found) for model, found in rows.items()}
-    return taken, timing.LIMITS[loss] if kind == "dense" else math.inf
+    return taken, timing.LIMITS[loss.replace(" ", "_")] if kind == "dense" else math.inf
 
 
 def time_table(results: Results) -> list[str]:

@@ -13,17 +13,17 @@ from scipy.sparse import csr_array
 
 from noise import seconds
 from tacit.privacy import Budget, Gate, NoiseSource
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
-from tacit.solvers.task import LossName
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 
 SIZE = (50_000, 100)
 DENSITY = 0.1  # of the sparse rows
-LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared hinge": math.inf}
-NAMES = tuple(f"{kind}, {loss}" for kind in ("dense", "CSR") for loss in LIMITS)
+LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared_hinge": math.inf}
+NAMES = tuple(f"{kind}, {LOSSES[loss].words}" for kind in ("dense", "CSR") for loss in LIMITS)
 _SHORT, _LONG = 1, 11
 
 
-def _rows(kind: str, loss: LossName) -> Rows:
+def _rows(kind: str, loss: str) -> Rows:
     """Random rows of norm sqrt(d) at most."""
     rng = np.random.default_rng(0)
     n, d = SIZE
@@ -36,14 +36,14 @@ def _rows(kind: str, loss: LossName) -> Rows:
     return Rows(csr_array(Z) if kind == "CSR" else Z, targets)
 
 
-def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
+def _epoch(rows: Rows, kind: str, loss: str) -> Callable[[], float]:
     """Seconds of one more epoch: between a short and a long run, calibrated before."""
     n, d = SIZE
     rows = Rows(rows.Z if kind == "CSR" else rows.Z.astype(np.float32), rows.targets)
     solver, runs = SOLVERS["dual"], []
     for epochs in (_SHORT, _LONG):
         options = Options(n_passes=epochs, batch_size=min(300, n))
-        task = Task(n, d, loss, 1, kind == "CSR", True, Budget(1.0, 1e-3), ("l2",), options)
+        task = Task(n, d, LOSSES[loss], 1, kind == "CSR", True, Budget(1.0, 1e-3), ("l2",), options)
         runs.append((task, solver.plan(task, 1.0).calibrate(task.budget, task.unit, solver.name)))
 
     def measure() -> float:
@@ -51,7 +51,7 @@ def _epoch(rows: Rows, kind: str, loss: LossName) -> Callable[[], float]:
         for task, calibrated in runs:
             start = time.perf_counter()
             with Gate(calibrated, NoiseSource(0)) as gate:
-                solver.run(task, rows, Strengths(np.full(d, 1.0 / n), np.zeros(d)), gate)
+                solver.run(task, rows, Penalty(l2=np.full(d, 1.0 / n), l1=np.zeros(d)), gate)
             took.append(time.perf_counter() - start)
         return (took[1] - took[0]) / (_LONG - _SHORT)
 
@@ -72,7 +72,8 @@ def _products(rows: Rows) -> Callable[[], float]:
 
 def rounds(name: str, count: int) -> Iterator[tuple[int, str, float]]:
     """Round, model and seconds; in turns, after one unmeasured round."""
-    kind, loss = name.split(", ")
+    kind, words = name.split(", ")
+    loss = words.replace(" ", "_")
     rows = _rows(kind, loss)  # type: ignore[arg-type]
     actions = {"epoch": _epoch(rows, kind, loss), "products": _products(rows)}  # type: ignore[arg-type]
     for turn in range(-1, count):

@@ -22,9 +22,9 @@ from scipy.optimize import minimize
 
 import sets
 from tacit.privacy import Budget, Gate, NoiseSource
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task
 from tacit.solvers.dual import Settings
-from tacit.solvers.task import LossName
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ CHOSE = (
     *("adult", "phishing", "elec2", "churn", "credit", "breast_cancer"),
 )
 JUDGED = ("diamonds", "deliveries", "wages", "diabetes", "vote2016")
-CLASS_LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "squared hinge")
+CLASS_LOSSES: tuple[str, ...] = ("logistic", "hinge", "squared_hinge")
 EPSILONS = (0.1, 1.0, 10.0)
 MOST_ROWS = 20_000
 GRID = {"batch_size": (100, 300), "n_passes": (3, 10, 30, 100), "clip": (0.1, 0.3, 1.0, 3.0)}
@@ -47,7 +47,7 @@ class Problem:
     """Bounded rows with a loss."""
 
     name: str
-    loss: LossName
+    loss: str
     Z: NDArray[np.float32]
     targets: Floats
 
@@ -55,7 +55,7 @@ class Problem:
     def all_of(cls, name: str, most_rows: int) -> "list[Problem]":
         """A set, standardised, with each loss; several classes become even against odd."""
         Z, targets, kind = sets.standardised(name, most_rows)
-        losses: tuple[LossName, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
+        losses: tuple[str, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
         return [cls(name, loss, Z, targets) for loss in losses]
 
     def objective(self, w: Floats, corner: float = 0.0) -> tuple[float, Floats]:
@@ -68,7 +68,7 @@ class Problem:
         elif self.loss == "logistic":
             values = np.logaddexp(0.0, -self.targets * margins)
             slopes = -self.targets * np.exp(-np.logaddexp(0.0, self.targets * margins))
-        elif self.loss == "squared hinge":
+        elif self.loss == "squared_hinge":
             values, slopes = np.square(np.maximum(room, 0.0)), -2 * self.targets * np.maximum(room, 0.0)
         else:
             inside = np.clip(room / max(corner, 1e-300), 0.0, 1.0)
@@ -93,7 +93,7 @@ class Problem:
     def task(self, epsilon: float, options: Options) -> Task:
         """What the solver is told."""
         n, d = self.Z.shape
-        return Task(n, d, self.loss, 1, False, True, Budget(epsilon, n**-1.5), ("l2",), options)
+        return Task(n, d, LOSSES[self.loss], 1, False, True, Budget(epsilon, n**-1.5), ("l2",), options)
 
     def clip(self, task: Task, times: float) -> float:
         """So many times the clip that the rule gives for this batch."""
@@ -109,11 +109,11 @@ class Problem:
             task = self.task(epsilon, Options(**given))  # type: ignore[arg-type]
             options["clip"] = self.clip(task, options["clip"])
         task, solver = self.task(epsilon, Options(**options)), SOLVERS["dual"]  # type: ignore[arg-type]
-        strengths = Strengths(np.full(task.d, 1.0 / task.n), np.zeros(task.d))
+        penalty = Penalty(l2=np.full(task.d, 1.0 / task.n), l1=np.zeros(task.d))
         promise, found = solver.plan(task, 1.0).calibrate(task.budget, task.unit, solver.name), []
         for seed in seeds:
             with Gate(promise, NoiseSource(seed)) as gate:
-                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), strengths, gate).weights[0]))
+                found.append(self.excess(solver.run(task, Rows(self.Z, self.targets), penalty, gate).weights[0]))
         return float(np.mean(found)), float(np.std(found))
 
 
@@ -135,7 +135,7 @@ class Row:
         n, d = self.problem.Z.shape
         best = f"batch {self.best['batch_size']:g}, {self.best['n_passes']:g} passes, clip {self.best['clip']:g}"
         return (
-            f"| {self.problem.name} | {n:,} x {d} | {self.problem.loss} | {self.epsilon:g} |"
+            f"| {self.problem.name} | {n:,} x {d} | {LOSSES[self.problem.loss].words} | {self.epsilon:g} |"
             f" {self.ours[0]:.4f} ± {self.ours[1]:.4f} | {self.tuned[0]:.4f} ± {self.tuned[1]:.4f} |"
             f" {self.ratio:.2f} | {best} |"
         )

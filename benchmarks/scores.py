@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from records import Record
 from tacit import LinearRegression, LogisticRegression
+from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS
 
 PLAIN = "not private"
@@ -31,7 +32,7 @@ def split(X: Any, y: Any, kind: str, seed: int) -> list[Any]:
 def model_names(y: Any, kind: str) -> list[str]:
     """scikit-learn, "auto", and every registered solver that serves the loss of this set."""
     loss = "squared" if kind == "regression" else "logistic" if len(np.unique(y)) == 2 else "multinomial"
-    return [PLAIN, "auto", *(name for name, solver in SOLVERS.items() if loss in solver.losses)]
+    return [PLAIN, "auto", *(name for name, solver in SOLVERS.items() if LOSSES[loss] in solver.losses)]
 
 
 def plain(X: Any, kind: str) -> Any:

@@ -140,7 +140,7 @@ def _problem(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--solver", default="auto", help="default: %(default)s")
     add(
-        "--loss", default="logistic", help="logistic, multinomial, squared, hinge, squared hinge (default: %(default)s)"
+        "--loss", default="logistic", help="logistic, multinomial, squared, hinge, squared_hinge (default: %(default)s)"
     )
     add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
 

@@ -8,13 +8,14 @@ import pytest
 from tacit.commands import audit
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.plan import Promise
+from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS, Solution, Task
 
 from .support import tacit
 
 pytestmark = pytest.mark.usefixtures("same_noise_each_time")
 
-SERVED = [(name, loss) for name, solver in SOLVERS.items() for loss in solver.losses]
+SERVED = [(name, loss.name) for name, solver in SOLVERS.items() for loss in solver.losses]
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_the_number_of_runs_fits_the_time(capsys, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_neighbours_are_a_table_and_the_same_with_the_last_row_absent_or_another(solver, loss):
     outputs = 3 if loss == "multinomial" else 1
-    task = Task(audit.ROWS, 1, loss, outputs, False, False, Budget(1.0, 1e-3))
+    task = Task(audit.ROWS, 1, LOSSES[loss], outputs, False, False, Budget(1.0, 1e-3))
     one, without = audit.neighbours(solver, task)
     assert len(one.Z) == len(one.targets) == task.n
     np.testing.assert_array_equal(without.Z, one.Z[:-1])

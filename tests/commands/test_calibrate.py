@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from tacit import LogisticRegression, Ridge
 from tacit.commands.calibrate import Answer
 from tacit.privacy import Budget, epsilon_of, events
+from tacit.problems import LOGISTIC
 from tacit.solvers import SOLVERS
 
 from .support import tacit
@@ -24,7 +25,7 @@ def answer(capsys, *words):
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
 def test_it_says_what_a_fit_does(capsys, solver):
-    loss = "logistic" if "logistic" in SOLVERS[solver].losses else "squared"
+    loss = "logistic" if LOGISTIC in SOLVERS[solver].losses else "squared"
     told = answer(capsys, *FIT, "--solver", solver, "--loss", loss)
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     plan = (LogisticRegression if loss == "logistic" else Ridge)(2.0, solver=solver).fit(X, y).plan_

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from tacit.problems import HINGE, LOSSES
 from tacit.solvers import SOLVERS
 
 from .support import (
@@ -219,26 +220,23 @@ def test_solvers_for_two_classes_refuse_more_and_name_those_that_can(solver, rel
     assert releases == []
 
 
-HINGES = {"squared_hinge": "squared hinge", "hinge": "hinge"}
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("loss", HINGES)
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_a_support_vector_machine_of_three_classes_is_fitted_or_refused(loss, solver, releases):
     X, y = SVC.problem(60, classes=3)
     model = SVC.make(loss=loss, solver=solver)
-    if HINGES[loss] in SOLVERS[solver].multiclass:
+    if LOSSES[loss] in SOLVERS[solver].multiclass:
         assert model.fit(X, y).coef_.shape == (3, 4)
         assert np.all(np.isfinite(model.decision_function(X)))
         return
-    message = rf"does not serve the {HINGES[loss]} loss of more than two classes; these do: dual$"
+    message = rf"does not serve the {LOSSES[loss].words} loss of more than two classes; these do: dual$"
     for declared, labels in ((None, y), ([0, 1, 2], np.minimum(y, 1))):
         with pytest.raises(ValueError, match=message):
             model.set_params(classes=declared).fit(X, labels)
     assert releases == []
 
 
-@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if "hinge" not in solver.losses])
+@pytest.mark.parametrize("solver", [name for name, solver in SOLVERS.items() if HINGE not in solver.losses])
 def test_solvers_that_cannot_serve_the_hinge_refuse_it_and_name_those_that_can(solver, releases):
     with pytest.raises(ValueError, match=r"does not serve the hinge loss; these do: .*\bsgd\b"):
         SVC.make(loss="hinge", solver=solver).fit(*SVC.problem(60))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import Lasso, LinearSVC, LogisticRegression
+from tacit.problems import SQUARED
 
 UNREADABLE = object()  # data that cannot be looked at without another error
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -47,5 +48,5 @@ def test_as_many_steps_as_papers_make_are_planned():
     from tacit.privacy import Budget
     from tacit.solvers import Options, Task, choose
 
-    task = Task(100, 5, "squared", 1, False, False, Budget(1.0, 1e-6), options=Options(n_iter=400_000, l1_radius=1.0))
+    task = Task(100, 5, SQUARED, 1, False, False, Budget(1.0, 1e-6), options=Options(n_iter=400_000, l1_radius=1.0))
     assert choose("frank-wolfe", task).plan(task, 1.0).releases[0].count == 400_000

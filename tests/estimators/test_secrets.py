@@ -92,7 +92,7 @@ def test_no_error_of_a_prediction_quotes_the_data(kind):
 @every
 def test_no_error_in_the_middle_of_a_fit_quotes_the_data(kind, monkeypatch):
     # A fault where the rows are at hand: what it says is the fault's own, and rows do not print themselves.
-    def broken(self, task, rows, strengths, gate):  # noqa: ARG001
+    def broken(self, task, rows, penalty, gate):  # noqa: ARG001
         raise RuntimeError(f"{rows} {task} {gate!r}")
 
     for solver in SOLVERS.values():

@@ -19,13 +19,12 @@ from tacit.federated.blocks import (
     Subsets,
     TauNice,
     block_frank_wolfe,
-    counted_marginals,
-    curvature_bound,
     elementary,
-    sampled_curvature,
     uniform_serial,
 )
 from tacit.privacy import NoiseSource
+
+from .curvature import counted_marginals, curvature_bound, sampled_curvature
 
 Floats = NDArray[np.float64]
 

@@ -24,9 +24,9 @@ from tacit.federated.protocols.feature_sharing import FeatureSharing
 from tacit.federated.sketches import Identity, SparseSign
 from tacit.privacy import Gate, NoiseSource, PlanViolationError, audit, epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Selection, SignedVertex
-from tacit.problems import LogisticLoss, SquaredHingeLoss, SquaredLoss
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
 
-LOSSES = {"squared": SquaredLoss(), "logistic": LogisticLoss(), "squared-hinge": SquaredHingeLoss()}
+LOSSES = {loss.name: loss for loss in (SQUARED, LOGISTIC, SQUARED_HINGE)}
 GEOMETRIES = ["product", "serial", "best"]
 
 

@@ -233,7 +233,7 @@ def test_equal_seeds_give_equal_results():
 
 def test_squared_hinge_is_refused_and_says_what_serves_it():
     with pytest.raises(ValueError, match="feature-sharing"):
-        Marginals(a_study(10, (2,), "squared-hinge", classes=(0, 1)))
+        Marginals(a_study(10, (2,), "squared_hinge", classes=(0, 1)))
 
 
 # What one row can change

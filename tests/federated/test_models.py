@@ -30,7 +30,7 @@ def finished(loss="squared", **agreed):
         ("squared", {}),
         ("squared", {"entry_bound": 1.0, "y_bounds": (-2.0, 2.0)}),
         ("logistic", {}),
-        ("squared-hinge", {"protocol": "feature-sharing"}),
+        ("squared_hinge", {"protocol": "feature-sharing"}),
     ],
 )
 def test_what_is_read_is_what_was_written(loss, agreed, tmp_path):

@@ -31,7 +31,7 @@ FULL = Study(
 )
 OTHERS = {
     "name": "other",
-    "loss": "squared-hinge",
+    "loss": "squared_hinge",
     "members": (Member("hospital-a", 4), Member("registry", 2, True)),
     "n_rows": 5001,
     "l1_radius": 5.5,

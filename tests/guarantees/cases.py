@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from tacit.estimators.driver import Request, private_fit
 from tacit.privacy import Budget, events
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Task, gradient, objective
 
 N, D, CLASSES = 24, 3, 3
@@ -55,9 +56,10 @@ class Case:
         budget = Budget(epsilon, delta, self.adjacency)
         options = self.options(n) if options is None else options
         penalties = ("l2", *["l1"] * ("l1" in asked), *["bounds"] * ("coef_bounds" in asked))
-        task = Task(n, d, self.loss, outputs, self.sparse, fit_intercept, budget, penalties, options)
+        task = Task(n, d, LOSSES[self.loss], outputs, self.sparse, fit_intercept, budget, penalties, options)
         y_bounds = (-5.0, 5.0) if self.declared and self.loss == "squared" else None
-        return Request(task, self.solver, l2, 20.0 if self.declared else None, y_bounds, seed, 0, **asked)
+        penalty = Penalty(asked.get("l1", 0.0), l2, *asked.get("coef_bounds", ()))
+        return Request(task, self.solver, penalty, 20.0 if self.declared else None, y_bounds, seed, 0)
 
     def options(self, n):
         if self.variant:
@@ -139,7 +141,7 @@ DUAL_VARIANTS = {
 BASIC = [
     Case(solver, loss, adjacency, whole=whole)
     for solver in SOLVERS.values()
-    for loss in solver.losses
+    for loss in (loss.name for loss in solver.losses)
     for adjacency in solver.adjacencies
     for whole in ((False, True) if "batch_size" in solver.options else (False,))
 ]
@@ -183,7 +185,7 @@ TUNED += [
 TUNED += [
     replace(case, classes=True, sparse=case.loss == "hinge", declared=True, variant=name)
     for case in DUAL
-    if case.loss in case.solver.multiclass
+    if LOSSES[case.loss] in case.solver.multiclass
     for name in ("", "published", "sequential")
     if not name or case.loss == "hinge"
 ]

@@ -20,14 +20,15 @@ from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
-from tacit.metrics.release import Question, Terms, released_scores
+from tacit.metrics.release import Asked, released_scores
+from tacit.metrics.terms import Agreed
 from tacit.preprocessing.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
+from tacit.problems import LOSSES
 from tacit.solvers import Options, rescaled
-from tacit.solvers.passes import CURVATURE
 from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table
@@ -250,7 +251,7 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
     def stopping_point(steps: list[Step]) -> float:
         linear = next(step for step in steps if step.name == "linear term")
         square = case.request().task.width  # of the norm of a row, the intercept included
-        convexity = doubled * CURVATURE[case.loss] * square * linear.multiplier / OBJECTIVE_RATIO
+        convexity = doubled * LOSSES[case.loss].curvature * square * linear.multiplier / OBJECTIVE_RATIO
         return 2e-6 * linear.noise / convexity  # twice the tolerance of the search over the strong convexity
 
     return {"stopping point": stopping_point}
@@ -388,8 +389,8 @@ def _of_score(name: str, law: str, adjacency: str) -> Entry:
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         return released_scores(
-            [Question(case.query, case.sums(records))],
-            Terms(1.0, 1e-6, adjacency, law, 0),  # type: ignore[arg-type]
+            [Asked(case.query, case.sums(records))],
+            Agreed(1.0, 1e-6, adjacency, law, 0),
         )
 
     rows = [case.row, case.opposite, case.others[0]]

@@ -18,7 +18,8 @@ from tacit.estimators.driver import private_fit
 from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
 from tacit.privacy.gate import Grant, PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, columns, dual, passes, text
+from tacit.problems import Penalty
+from tacit.solvers import SOLVERS, Options, Rows, columns, dual, passes, text
 
 from .cases import (
     BASIC,
@@ -108,9 +109,9 @@ class Alone:
 
     def __call__(self, rows):
         l2 = 10.0 if self.case.solver.name == "dual" else 0.0
-        strengths = Strengths(np.full(self.d, l2), np.zeros(self.d))
+        penalty = Penalty(l2=np.full(self.d, l2), l1=np.zeros(self.d))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.case.solver.run(self.task, rows, strengths, gate).weights
+            return self.case.solver.run(self.task, rows, penalty, gate).weights
 
     @property
     def claim(self):
@@ -369,8 +370,8 @@ class Cheat:
         plan = self.honest.plan(task, share)
         return plan + Plan(Release("forgotten", "gaussian", share=0.01)) if self.forgotten else plan
 
-    def run(self, task, rows, strengths, gate):
-        solution = self.honest.run(task, rows, strengths, gate)
+    def run(self, task, rows, penalty, gate):
+        solution = self.honest.run(task, rows, penalty, gate)
         if self.extra is not None:
             planned = [r.name for r in self.honest.plan(task, 1.0).releases if r.kind != "exponential"]
             gate.release(planned[-1], self.extra, solution.weights)

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from tacit.privacy import Budget, Gate, NoiseSource, audit
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, coordinate
+from tacit.problems import LOSSES, SQUARED, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, coordinate
 from tacit.solvers.columns import Columns
 
 from .cases import ROUNDING, claimed_mu, quiet
@@ -45,7 +46,7 @@ class Run:
 
     task: Task
     solver: str = "coordinate"
-    strengths: Strengths | None = None
+    penalty: Penalty | None = None
 
     @cached_property
     def calibrated(self):
@@ -60,14 +61,14 @@ class Run:
         return claimed_mu(self.calibrated.event)
 
     def __call__(self, rows):
-        none = Strengths(np.zeros(self.task.d), np.zeros(self.task.d))
+        none = Penalty(l2=np.zeros(self.task.d), l1=np.zeros(self.task.d))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return SOLVERS[self.solver].run(self.task, rows, self.strengths or none, gate).weights[0]
+            return SOLVERS[self.solver].run(self.task, rows, self.penalty or none, gate).weights[0]
 
 
 def runner(d, adjacency="add-remove", loss="squared", n=40, fit_intercept=False, epsilon=5.0, sparse=False, **options):
     budget = Budget(epsilon, 1e-3, adjacency)
-    return Run(Task(n, d, loss, 1, sparse, fit_intercept, budget, ("l2",), Options(**options)))
+    return Run(Task(n, d, LOSSES[loss], 1, sparse, fit_intercept, budget, ("l2",), Options(**options)))
 
 
 def most_moved(pairs):
@@ -89,7 +90,7 @@ def most_moved(pairs):
 def runs(draw, solver, clipping="row"):
     """A solver's run with what a user may set, and two tables that differ in row 0."""
     d, n = draw(st.integers(1, 4)), draw(st.integers(2, 6))
-    adjacency, loss = draw(st.sampled_from(ADJACENCIES)), draw(st.sampled_from(SOLVERS[solver].losses))
+    adjacency, loss = draw(st.sampled_from(ADJACENCIES)), draw(st.sampled_from(SOLVERS[solver].losses)).name
     # The largest entry, which greedy goes by, does not overflow: there nothing is a row of zeros, without an intercept.
     silenced = solver == "coordinate"
     fit_intercept, sparse = draw(st.booleans()) and (silenced or adjacency == "replace-one"), draw(st.booleans())
@@ -103,11 +104,11 @@ def runs(draw, solver, clipping="row"):
     if draw(st.booleans()):
         options["smoothness"] = tuple(draw(st.sampled_from([1e-6, 0.3, 1.0, 40.0, 1e8])) for _ in range(d))
     budget = Budget(draw(st.sampled_from([0.01, 1.0, 30.0, 1e5])), 1e-3, adjacency)
-    task = Task(n, d, loss, 1, sparse, fit_intercept, budget, SOLVERS[solver].penalties, Options(**options))
+    task = Task(n, d, LOSSES[loss], 1, sparse, fit_intercept, budget, SOLVERS[solver].penalties, Options(**options))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     l2, l1 = rng.random((2, d)) * draw(st.sampled_from([0.0, 1.0]))
     low, high = draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-0.1, 2.0), (1e6, 1e9)]))
-    run = Run(task, solver, Strengths(l2, l1, low, high))
+    run = Run(task, solver, Penalty(l2=l2, l1=l1, low=low, high=high))
     Z = np.clip(rng.normal(size=(n, d)), -3.0, 3.0)
     targets = np.clip(rng.normal(size=n), -3.0, 3.0) if loss == "squared" else rng.choice([-1.0, 1.0], size=n)
     worlds = []
@@ -294,8 +295,8 @@ def test_the_rounding_of_scores_is_in_their_spread(far):
     """A score is a difference of weights: of one that bounds keep far from zero, little is left but rounding."""
     for n in (37, 40):
         options = Options(n_iter=12, clip=1.0, smoothness=(1.0, 1.0))
-        task = Task(n, 2, "squared", 1, False, False, Budget(5.0, 1e-3), ("l2", "l1", "bounds"), options)
-        run = Run(task, "greedy", Strengths(np.zeros(2), np.zeros(2), np.array([far, -math.inf])))
+        task = Task(n, 2, SQUARED, 1, False, False, Budget(5.0, 1e-3), ("l2", "l1", "bounds"), options)
+        run = Run(task, "greedy", Penalty(l2=np.zeros(2), l1=np.zeros(2), low=np.array([far, -math.inf])))
         # Others pull at the second weight alone; row 0 raises one score as much as it lowers the other.
         Z, targets = np.tile([0.0, 3.0], (n, 1)), np.full(n, 3.0)
         targets[: n // 2 + 8] = -3.0

@@ -43,7 +43,7 @@ def repeats(entry):
     if case is None:
         return False
     further = entry.adjacency == "replace-one" or entry.name != str(case)
-    return is_long(case) or (further and (case.loss != case.solver.losses[0] or case.wide))
+    return is_long(case) or (further and (case.loss != case.solver.losses[0].name or case.wide))
 
 
 class Reach:

@@ -26,7 +26,8 @@ from scipy.special import comb, log_ndtr, ndtr
 from tacit import LogisticRegression
 from tacit.estimators.driver import private_fit
 from tacit.privacy import Gate, NoiseSource
-from tacit.solvers import Options, Rows, Strengths, dual
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import Options, Rows, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
 from .recorder import transcript
@@ -35,7 +36,7 @@ from .worlds import log_likelihood, mu_between, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")
-CLASSES = [replace(case, classes=True) for case in DUAL if case.loss in case.solver.multiclass]
+CLASSES = [replace(case, classes=True) for case in DUAL if LOSSES[case.loss] in case.solver.multiclass]
 
 
 # --- the argument, integrated on a grid ------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class Steps(Alone):
 
     def __call__(self, rows):
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.case.solver.run(self.task, rows, Strengths(np.full(self.d, self.l2), np.zeros(self.d)), gate)
+            return self.case.solver.run(self.task, rows, Penalty(l2=np.full(self.d, self.l2)), gate)
 
 
 def moved_by_the_coin(run, rows):

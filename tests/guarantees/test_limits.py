@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 
 from tacit.estimators.driver import private_fit
 from tacit.preprocessing.scales import _NORM_GRID
-from tacit.problems import SquaredHingeLoss, clip_rows
+from tacit.problems import SQUARED_HINGE, clip_rows
 from tacit.solvers import Options
 
 from .cases import CASES, TEXT, D, quiet, sample
@@ -29,7 +29,7 @@ def objective(loss, Z, targets, coef, intercept, l2):
             "squared": lambda m: np.square(m - targets) / 2,
             "logistic": lambda m: np.logaddexp(0.0, -targets * m),
             "hinge": lambda m: np.maximum(1 - targets * m, 0.0),
-            "squared hinge": lambda m: np.maximum(1 - targets * m, 0.0) ** 2,
+            "squared_hinge": lambda m: np.maximum(1 - targets * m, 0.0) ** 2,
         }[loss](margins[:, 0])
     return float(values.mean() + l2 / 2 * np.sum(coef**2))
 
@@ -46,7 +46,7 @@ def squared_hinge(Z, targets, l2, fit_intercept):
     """The squared hinge loss: smooth, so a quasi-Newton method finds it (scikit-learn penalises the intercept)."""
     n, d = Z.shape
     wide = np.hstack([Z, np.full((n, 1), float(fit_intercept))])
-    loss = SquaredHingeLoss()
+    loss = SQUARED_HINGE
 
     def value_and_slope(w):
         margins, penalty = wide @ w, l2 * np.append(w[:d], 0.0)
@@ -60,7 +60,7 @@ def squared_hinge(Z, targets, l2, fit_intercept):
 def peer(loss, Z, targets, l2, fit_intercept):
     if loss == "hinge":
         return support_vectors(Z, targets, l2, fit_intercept)
-    if loss == "squared hinge":
+    if loss == "squared_hinge":
         return squared_hinge(Z, targets, l2, fit_intercept)
     if loss == "squared":
         model = Ridge(alpha=l2 * len(Z), fit_intercept=fit_intercept)

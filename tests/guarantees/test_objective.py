@@ -20,7 +20,8 @@ from scipy.special import logsumexp
 
 from tacit.privacy import Budget, Gate, NoiseSource, audit, events
 from tacit.privacy.mechanisms import ObjectivePerturbation
-from tacit.solvers import ObjectiveSolver, Rows, Strengths, Task, objective
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import ObjectiveSolver, Rows, Task, objective
 
 from .cases import recomputed
 from .worlds import half_the_noise
@@ -191,7 +192,7 @@ class Run:
 
     @cached_property
     def task(self):
-        return Task(self.n, 2, self.loss, 1, False, False, Budget(4.0, 1e-3, self.adjacency))
+        return Task(self.n, 2, LOSSES[self.loss], 1, False, False, Budget(4.0, 1e-3, self.adjacency))
 
     @cached_property
     def calibrated(self):
@@ -203,7 +204,7 @@ class Run:
 
     def __call__(self, rows):
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return ObjectiveSolver().run(self.task, rows, Strengths(np.zeros(2), np.zeros(2)), gate).weights[0, :2]
+            return ObjectiveSolver().run(self.task, rows, Penalty(l2=np.zeros(2), l1=np.zeros(2)), gate).weights[0, :2]
 
     @property
     def rho(self):

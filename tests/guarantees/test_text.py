@@ -19,7 +19,8 @@ from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, Gate, NoiseSource
 from tacit.privacy.mechanisms import Threshold
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, one_shot, rescaled, text
+from tacit.problems import LOGISTIC, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Task, one_shot, rescaled, text
 
 from .cases import ROUNDING, quiet
 from .recorder import transcript
@@ -66,7 +67,7 @@ class Run:
     def task(self):
         options = Options(n_iter=5) if self.form == "rescaled" else Options()
         budget = Budget(self.epsilon, 1e-3, self.adjacency)
-        return Task(self.n, self.d, "logistic", 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
+        return Task(self.n, self.d, LOGISTIC, 1, FORMS[self.form][1], self.fit_intercept, budget, ("l2",), options)
 
     @cached_property
     def calibrated(self):
@@ -80,9 +81,9 @@ class Run:
         return Rows(csr_array(Z) if FORMS[self.form][1] else Z, targets)
 
     def __call__(self, rows):
-        strengths = Strengths(np.full(self.d, self.l2), np.zeros(self.d))
+        penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.solver.run(self.task, rows, strengths, gate)
+            return self.solver.run(self.task, rows, penalty, gate)
 
 
 @every_form

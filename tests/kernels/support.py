@@ -4,18 +4,13 @@ import numpy as np
 from hypothesis import settings
 from scipy.sparse import csr_array
 
+from tacit import problems
 from tacit.kernels import gradient as kernels
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
-LOSSES = {
-    "squared": kernels.SQUARED,
-    "logistic": kernels.LOGISTIC,
-    "multinomial": kernels.MULTINOMIAL,
-    "huber": kernels.HUBER,
-    "hinge": kernels.HINGE,
-    "squared hinge": kernels.SQUARED_HINGE,
-}
+OBJECTS = {**problems.LOSSES, "huber": problems.HUBER}
+LOSSES = {name: loss.code for name, loss in OBJECTS.items()}
 SHAPE = 0.7  # where the Huber loss turns linear, and the width of the hinge's kink
 SHRINK = 1.0 - 2.0**-30
 

@@ -9,10 +9,11 @@ from scipy.special import expit
 from tacit.kernels import columns
 from tacit.kernels import coordinate as kernels
 from tacit.kernels.gradient import BLOCK, sum_depth
+from tacit.problems import Penalty
 
 from .support import LOSSES
 
-LOSS_NAMES = ("squared", "logistic", "squared hinge")
+LOSS_NAMES = ("squared", "logistic", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", LOSS_NAMES)
 
 
@@ -100,7 +101,7 @@ def some_rules(d, rng, capped, n):
     l1, l2 = rng.uniform(0.0, 0.3, size=(2, d + 1))
     low, high = np.full(d + 1, -math.inf), np.full(d + 1, math.inf)
     low[0], high[-1] = -0.02, 0.01
-    return kernels.rules(caps, units, steps, l1, l2, low, high, n)
+    return kernels.rules(caps, units, steps, Penalty(l1, l2, low, high), n)
 
 
 def offset(loss, targets):
@@ -309,7 +310,7 @@ def test_the_error_of_a_sum_is_within_the_bound_for_its_depth(form):
     """Whatever order the compiler sums in: at most gamma of the depth, times the sum of absolute values."""
     n = 2 * BLOCK + 300
     Z, targets, _ = problem("squared", n, 3, seed=8)
-    rules = kernels.rules(*np.array([[math.inf, 1, 0, 0, 0, -1, 1]] * 4).T.astype(float), n)
+    rules = kernels.rules(*np.array([[math.inf, 1.0, 0.0]] * 4).T, Penalty(low=-1.0, high=1.0), n)
     tape = np.arange(3), np.zeros(3), 0.0, 1e9, np.zeros(4)
     _, _, released, _ = run(form, Z, targets, np.full((2, n), 1e300), "squared", rules, *tape)
     unit = Fraction(sum_depth(n), 2**53)

@@ -14,6 +14,7 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels import columns, coordinate, dual, gradient, moments, text
 from tacit.kernels.sigmoid import falling_sigmoid
+from tacit.problems import Penalty
 
 from .support import LOSSES
 
@@ -80,7 +81,7 @@ def after_a_pass(loss, sparse, cap):
         n, order = len(Z), np.array([2, 0, 5, 1, 4, 3])
         margins, w = np.zeros(n), np.zeros(D + 1)
         room, ones = (np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
-        rules = coordinate.rules(*np.tile([[cap, 1.0, 1e9, 0.0, 0.0]], (6, 1)).T, -np.abs(W), np.abs(W), n)
+        rules = coordinate.rules(*np.tile([[cap, 1.0, 1e9]], (6, 1)).T, Penalty(low=-np.abs(W), high=np.abs(W)), n)
         noise = np.array([3, -7, 11, 5, -2, 9])
         rest = ones, targets, np.ones((2, n)), LOSSES[loss], rules, order, noise, 0.7, 1e-300, w, margins, *room
         if sparse:
@@ -153,14 +154,14 @@ VALUES = {
     },
     **{
         f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": after_a_pass(loss, sparse, cap)
-        for loss in ("squared", "logistic", "squared hinge")
+        for loss in ("squared", "logistic", "squared_hinge")
         for sparse in (False, True)
         for cap in (math.inf, 0.5)
     },
-    **{f"slopes {loss}": slopes(loss) for loss in ("squared", "logistic", "squared hinge")},
+    **{f"slopes {loss}": slopes(loss) for loss in ("squared", "logistic", "squared_hinge")},
     **{
         f"dual {loss} {'sparse' if sparse else 'dense'}": duals(loss, sparse)
-        for loss in ("squared", "logistic", "hinge", "squared hinge")
+        for loss in ("squared", "logistic", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
     "row margins dense": by_rows(gradient.dense_margins, dense, (), 1.0, W),
@@ -204,7 +205,7 @@ def silenced_pass(loss, sparse, cap):
         n, released = len(Z), np.empty(6)
         limits = np.zeros((2, n))
         limits[:, place] = 0.4, 0.3
-        rules = coordinate.rules(*np.tile([[cap, 1.0, 0.0, 0.0, 0.0, -9.0, 9.0]], (6, 1)).T, n)
+        rules = coordinate.rules(*np.tile([[cap, 1.0, 0.0]], (6, 1)).T, Penalty(low=-9.0, high=9.0), n)
         margins = 0.1 * Z.sum(axis=1, dtype=np.float64)
         rest = targets, limits, LOSSES[loss], rules, np.arange(6), np.zeros(6, dtype=np.int64), 0.0, 1e300
         rest = np.ones(n, dtype=Z.dtype), *rest, np.zeros(6), margins, released, np.empty(6)
@@ -236,13 +237,13 @@ def silenced_gradient(loss, sparse):
 SUMS = {
     **{
         f"pass {loss} {'sparse' if sparse else 'dense'} {cap}": silenced_pass(loss, sparse, cap)
-        for loss in ("squared", "logistic", "squared hinge")
+        for loss in ("squared", "logistic", "squared_hinge")
         for sparse in (False, True)
         for cap in (math.inf, 0.01)
     },
     **{
         f"gradient {loss} {'sparse' if sparse else 'dense'}": silenced_gradient(loss, sparse)
-        for loss in ("squared", "logistic", "huber", "hinge", "squared hinge")
+        for loss in ("squared", "logistic", "huber", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
 }

@@ -141,12 +141,6 @@ def test_the_root_may_lie_close_to_zero():
     assert gdp.epsilon_from_mu(1.0, delta) == 0.0
 
 
-@given(st.lists(mus, max_size=6))
-@always
-def test_compose_mu_adds_squares(values):
-    assert gdp.compose_mu(*values) == pytest.approx(math.sqrt(sum(mu**2 for mu in values)), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

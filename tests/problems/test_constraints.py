@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.problems import L1Ball, Vertex
+from tacit.problems import L1Ball
 
 from .support import repeatable, vectors
 
@@ -16,6 +16,10 @@ wide = st.one_of(vectors(), vectors(limit=1e-3), vectors(limit=1e12, max_size=12
 
 def vertices(radius, d):
     return np.concatenate([radius * np.eye(d), -radius * np.eye(d)])
+
+
+def inside(w, radius):
+    return math.fsum(np.abs(w)) <= radius * (1 + 1e-10)
 
 
 @given(wide, radii)
@@ -32,8 +36,8 @@ def test_projection_satisfies_the_kkt_condition(w, radius):
 def test_projection_is_in_the_ball_and_on_its_surface_from_outside(w, radius):
     ball = L1Ball(radius)
     v = ball.project(w)
-    assert ball.contains(v)
-    if ball.contains(w):
+    assert inside(v, radius)
+    if inside(w, radius):
         np.testing.assert_allclose(v, w, rtol=1e-9, atol=1e-9 * radius)
     else:
         assert np.abs(v).sum() == pytest.approx(radius, rel=1e-13)
@@ -76,7 +80,6 @@ def test_projection_of_enormous_vectors_keeps_its_digits():
     ball = L1Ball(1.0)
     np.testing.assert_array_equal(ball.project([1e16, 3.0]), [1.0, 0.0])
     np.testing.assert_array_equal(ball.project([-1e308, 1e308, 1e308, 0.0]), np.array([-1.0, 1.0, 1.0, 0.0]) / 3)
-    assert not ball.contains([1e308, 1e308])
 
 
 def test_projection_copies():
@@ -89,24 +92,14 @@ def test_projection_copies():
 @given(vectors(limit=1e4), radii)
 @repeatable
 def test_linear_oracle_is_the_best_vertex(gradient, radius):
-    vertex = L1Ball(radius).linear_oracle(gradient)
-    assert vertex.dense() @ gradient == pytest.approx((vertices(radius, gradient.size) @ gradient).min())
-    assert L1Ball(radius).contains(vertex.dense())
+    index, sign = L1Ball(radius).linear_oracle(gradient)
+    best = (vertices(radius, gradient.size) @ gradient).min()
+    assert sign * radius * gradient[index] == pytest.approx(best)
 
 
-def test_vertex():
-    vertex = L1Ball(2.0).linear_oracle([0.0, 3.0, -3.0])
-    assert vertex == Vertex(index=1, sign=-1, radius=2.0, size=3)
-    np.testing.assert_array_equal(vertex.dense(), [0.0, -2.0, 0.0])
-    assert L1Ball(2.0).linear_oracle([0.0, 0.0]) == Vertex(0, 1, 2.0, 2)
-
-
-@given(vectors(), radii)
-@repeatable
-def test_contains(w, radius):
-    size = math.fsum(np.abs(w))
-    if abs(size - radius) > 1e-9 * radius:
-        assert L1Ball(radius).contains(w) == (size <= radius)
+def test_linear_oracle_takes_the_first_vertex_on_a_tie():
+    assert L1Ball(2.0).linear_oracle([0.0, 3.0, -3.0]) == (1, -1)
+    assert L1Ball(2.0).linear_oracle([0.0, 0.0]) == (0, 1)
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf])

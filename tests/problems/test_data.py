@@ -6,18 +6,18 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import array_shapes, arrays
+from hypothesis.extra.numpy import arrays
 
-from tacit.problems import BoundedData, DataBounds, clip_entries, clip_labels, clip_rows, row_norm
+from tacit.problems import clip_rows, row_norm
 
 from .support import repeatable
 
 FLOATS = [np.float64, np.float32]
 
 
-def matrices(dtype, *, finite=True):
+def matrices(dtype):
     """Matrices of any finite values, denormals and overflowing norms included."""
-    values = st.floats(width=np.finfo(dtype).bits, allow_nan=not finite, allow_infinity=not finite)
+    values = st.floats(width=np.finfo(dtype).bits, allow_nan=False, allow_infinity=False)
     ordinary = st.floats(-8.0, 8.0, width=np.finfo(dtype).bits)
     return st.tuples(st.integers(1, 5), st.integers(1, 7)).flatmap(
         lambda shape: arrays(dtype, shape, elements=st.one_of(ordinary, values))
@@ -96,8 +96,6 @@ def test_inputs_are_left_alone(X, norm):
     sparse = sp.csr_array(X)
     before, sparse_before = bits(X), bits(sparse.data)
     out, sparse_out = clip_rows(X, norm), clip_rows(sparse, norm)
-    clip_entries(X, norm)
-    clip_entries(sparse, norm)
     out[:], sparse_out.data[:], sparse_out.indices[:] = 7.0, 7.0, 0
     assert bits(X) == before
     assert bits(sparse.data) == sparse_before
@@ -143,7 +141,6 @@ def test_repeated_sparse_entries_count_as_their_sum():
     # One row (2, 0) stored as 1 + 1: its norm is 2, not sqrt(2).
     repeated = sp.csr_array((np.ones(2), np.zeros(2, dtype=int), [0, 2]), shape=(1, 2))
     np.testing.assert_allclose(clip_rows(repeated, 1.0).toarray(), [[1.0, 0.0]], rtol=1e-8)
-    np.testing.assert_array_equal(clip_entries(repeated, 1.5).toarray(), [[1.5, 0.0]])
     assert repeated.nnz == 2
 
 
@@ -159,7 +156,7 @@ def test_sparse_kinds_and_empty_rows_are_kept(kind):
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, np.float16, np.longdouble, ">f8"])
 def test_other_numbers_become_float64(dtype):
     X = np.array([[0, 1], [1, 1]], dtype=dtype)
-    assert clip_rows(X, 1.0).dtype == clip_entries(X, 1.0).dtype == np.float64
+    assert clip_rows(X, 1.0).dtype == np.float64
     assert clip_rows(np.asfortranarray(X), 1.0).flags.c_contiguous
     if dtype not in (np.float16, ">f8"):  # SciPy knows neither
         assert clip_rows(sp.csr_array(X), 1.0).dtype == np.float64
@@ -168,88 +165,13 @@ def test_other_numbers_become_float64(dtype):
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_empty_data(shape):
     assert clip_rows(np.empty(shape), 1.0).shape == shape
-    assert clip_entries(sp.csr_array(shape), 1.0).shape == shape
-
-
-@given(st.sampled_from(FLOATS).flatmap(lambda dtype: matrices(dtype, finite=False)), st.floats(1e-50, 1e50))
-@repeatable
-def test_entries_are_within_the_bound(X, bound):
-    clipped = clip_entries(X, bound)
-    assert clipped.dtype == X.dtype
-    assert all(abs(Fraction(float(value))) <= Fraction(bound) for value in clipped.flat)
-    inside = np.abs(X.astype(np.float64)) <= bound
-    np.testing.assert_array_equal(clipped[inside], X[inside])
-    np.testing.assert_array_equal(clipped[np.isnan(X)], 0.0)
-    nearest = np.copysign(min(bound, float(np.finfo(X.dtype).max)), X[~inside & ~np.isnan(X)]).astype(np.float64)
-    np.testing.assert_allclose(clipped[~inside & ~np.isnan(X)], nearest, rtol=2e-7, atol=2e-45)
-    np.testing.assert_array_equal(clip_entries(sp.csr_array(X), bound).toarray(), clipped)
-
-
-@given(
-    arrays(np.float64, array_shapes(max_dims=1)),
-    st.tuples(st.floats(-9.0, 9.0), st.floats(-9.0, 9.0)).map(sorted),
-)
-@repeatable
-def test_labels_are_within_their_bounds(y, interval):
-    low, high = interval
-    before = bits(y)
-    clipped = clip_labels(y, low, high)
-    assert np.all((low <= clipped) & (clipped <= high))
-    inside = (low <= y) & (y <= high)
-    np.testing.assert_array_equal(clipped[inside], y[inside])
-    assert bits(y) == before
-
-
-def test_labels_become_float64_and_nan_the_point_nearest_to_zero():
-    assert clip_labels(np.array([1, 9]), 0, 5).dtype == np.float64
-    np.testing.assert_array_equal(clip_labels([math.nan, math.inf], 2.0, 5.0), [2.0, 5.0])
-
-
-@given(any_matrix, st.floats(0.1, 10.0), st.floats(0.1, 10.0))
-@repeatable
-def test_bounded_data_meets_all_its_bounds_at_once(X, norm, entry):
-    bounds = DataBounds(row_norm=norm, entry_bound=entry, y_bounds=(-1.0, 2.0))
-    data = BoundedData(X, np.linspace(-5.0, 5.0, X.shape[0]), bounds)
-    assert np.all(np.abs(data.X.astype(np.float64)) <= entry)
-    assert all(exact_square(row) <= Fraction(norm) ** 2 for row in data.X)
-    assert np.all((data.y >= -1.0) & (data.y <= 2.0))
-    np.testing.assert_array_equal(data.X, clip_rows(clip_entries(X, entry), norm))
-
-
-def test_bounded_data_copies_what_has_no_bound():
-    X, y = np.array([[1e9, 2.0]]), np.array(["yes"])
-    data = BoundedData(X, y, DataBounds())
-    np.testing.assert_array_equal(data.X, X)
-    np.testing.assert_array_equal(data.y, y)
-    assert not np.shares_memory(data.X, X)
-    assert not np.shares_memory(data.y, y)
-    assert BoundedData(X, None, DataBounds(y_bounds=(0, 1))).y is None
-
-
-def test_bounded_data_does_not_print_data_and_cannot_be_changed():
-    data = BoundedData([[12345.0]], [67890.0], DataBounds(row_norm=1e6))
-    assert "12345" not in repr(data)
-    assert "67890" not in repr(data)
-    assert "row_norm=1000000.0" in repr(data)
-    with pytest.raises(AttributeError):
-        data.X = np.zeros((1, 1))
-
-
-def test_bounded_data_wants_one_label_a_row():
-    with pytest.raises(ValueError, match=r"^y must have one label per row of X, got shapes \(2,\) and \(1, 1\)$"):
-        BoundedData([[1.0]], [1.0, 2.0], DataBounds())
+    assert clip_rows(sp.csr_array(shape), 1.0).shape == shape
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_bad_bounds_are_refused(bad):
-    for name, use in {
-        "norm": lambda: clip_rows([[1.0]], bad),
-        "bound": lambda: clip_entries([[1.0]], bad),
-        "row_norm": lambda: DataBounds(row_norm=bad),
-        "entry_bound": lambda: DataBounds(entry_bound=bad),
-    }.items():
-        with pytest.raises(ValueError, match=rf"^{name} must be .*got"):
-            use()
+    with pytest.raises(ValueError, match=r"^norm must be .*got"):
+        clip_rows([[1.0]], bad)
 
 
 def test_a_subnormal_norm_is_refused():
@@ -257,26 +179,10 @@ def test_a_subnormal_norm_is_refused():
         clip_rows([[1.0]], 1e-310)
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (math.nan, 0.0), (0.0, math.inf), (-math.inf, 0.0)])
-def test_bad_label_bounds_are_refused(low, high):
-    with pytest.raises(ValueError, match=r"^low and high must be .*got"):
-        clip_labels([1.0], low, high)
-    with pytest.raises(ValueError, match=r"^y_bounds must be .*got"):
-        DataBounds(y_bounds=(low, high))
-
-
-@pytest.mark.parametrize("use", [lambda X: clip_rows(X, 1.0), lambda X: clip_entries(X, 1.0)], ids=["rows", "entries"])
-def test_data_of_a_wrong_kind_is_refused_without_being_quoted(use):
+def test_data_of_a_wrong_kind_is_refused_without_being_quoted():
     with pytest.raises(ValueError, match=r"^X must have two dimensions, got shape \(1,\)$"):
-        use([42.0])
+        clip_rows([42.0], 1.0)
     with pytest.raises(ValueError, match=r"^X must hold real numbers, got dtype <U2$"):
-        use([["42"]])
+        clip_rows([["42"]], 1.0)
     with pytest.raises(ValueError, match=r"^X must be dense or CSR with two dimensions, got 2-dimensional csc$"):
-        use(sp.csc_array([[42.0]]))
-
-
-def test_labels_of_a_wrong_kind_are_refused_without_being_quoted():
-    with pytest.raises(ValueError, match=r"^y must have one dimension, got shape \(1, 1\)$"):
-        clip_labels([[42.0]], 0.0, 1.0)
-    with pytest.raises(ValueError, match=r"^y must hold real numbers, got dtype <U2$"):
-        clip_labels(["42"], 0.0, 1.0)
+        clip_rows(sp.csc_array([[42.0]]), 1.0)

@@ -12,6 +12,7 @@ from scipy.sparse import csc_array, csr_array
 from tacit.kernels import coordinate as kernels
 from tacit.kernels.gradient import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
+from tacit.problems import Penalty
 from tacit.solvers import Rows
 from tacit.solvers.columns import Columns, Walk
 
@@ -115,7 +116,7 @@ def test_a_row_of_zeros_has_no_limit_but_that_of_the_intercept():
 
 @either_intercept
 @either_table
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared hinge"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     n, d = BLOCK + 200, 5
     data = rows(loss, n, d, sparse, seed=1)
@@ -135,7 +136,7 @@ def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     slopes = {
         "squared": m - y,
         "logistic": -y / (1 + np.exp(y * m)),
-        "squared hinge": -2 * y * np.maximum(1 - y * m, 0),
+        "squared_hinge": -2 * y * np.maximum(1 - y * m, 0),
     }[loss]
     found = one.derivatives(limits)
     np.testing.assert_allclose(found[:d], table(data).T @ np.clip(slopes, -limits[0], limits[0]), rtol=1e-9, atol=1e-9)
@@ -161,7 +162,7 @@ def test_moving_one_weight_is_moving_to_the_new_weights(sparse):
 def test_a_walk_may_be_taken_in_parts(sparse):
     n, d = 50, 4
     data = rows("squared", n, d, sparse, seed=4)
-    rules = kernels.rules(*np.array([[math.inf, 1.0, 0.7, 0.01, 0.1, -1.0, 1.0]] * (d + 1)).T, n)
+    rules = kernels.rules(*np.tile([[math.inf, 1.0, 0.7]], (d + 1, 1)).T, Penalty(0.01, 0.1, -1.0, 1.0), n)
     order, noise = np.array([4, 2, 0, 1, 3]), np.array([3, -20, 7, 11, 0])
     ends = []
     for parts in ([5], [1] * 5, [2, 3]):
@@ -210,7 +211,7 @@ def test_rows_are_never_written_to(store):
     one.derivatives(limits)
     one.move(0, 1.0)
     one.move_to(w)
-    rules = kernels.rules(*np.array([[0.5, 1.0, 0.7, 0.0, 0.1, -1.0, 1.0]] * 5).T, len(one.margins))
+    rules = kernels.rules(*np.tile([[0.5, 1.0, 0.7]], (5, 1)).T, Penalty(0.0, 0.1, -1.0, 1.0), len(one.margins))
     Walk(one, limits, rules, np.arange(5), w)(Tape(np.arange(5), 0.1, 100.0))
     assert np.all(w != 0.0)
     for array, copy in zip(held, before, strict=True):

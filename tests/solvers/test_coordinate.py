@@ -8,25 +8,25 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
 from tacit.privacy import Gate, NoiseSource, Plan
-from tacit.problems import SquaredHingeLoss
-from tacit.solvers import CoordinateSolver, Options, Rows, Strengths, smoothness
+from tacit.problems import SQUARED_HINGE, Penalty
+from tacit.solvers import CoordinateSolver, Options, Rows, smoothness
 from tacit.solvers.columns import Columns
-from tacit.solvers.coordinate import Settings, paper_deviations
+from tacit.solvers.coordinate import Settings
 from tests.guarantees.recorder import transcript
 from tests.units import ROWS
 
 from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, table, task
 
 SOLVER = CoordinateSolver()
-every_loss = pytest.mark.parametrize("loss", CoordinateSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in CoordinateSolver.losses])
 DEVIATION = 3.0  # of the stated noise from what is seen
 
 
 def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
     """Run the solver on the whole budget; the gate checks that the plan was kept."""
-    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1), low, high)
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
     with Gate(SOLVER.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        return SOLVER.run(problem, data, strengths, gate)
+        return SOLVER.run(problem, data, penalty, gate)
 
 
 def weights(*args, **kwargs):
@@ -85,14 +85,14 @@ def test_without_noise_an_l1_penalty_agrees_with_scikit_learn(store, l1_ratio):
 
 def test_without_noise_the_squared_hinge_is_solved():
     n, d, l2 = 500, 6, 0.01
-    data, loss = rows("squared hinge", n, d, seed=3), SquaredHingeLoss()
+    data, loss = rows("squared_hinge", n, d, seed=3), SQUARED_HINGE
     wide = np.hstack([table(data), np.ones((n, 1))])
 
     def value(w):
         return loss.value(wide @ w, data.targets).mean() + l2 / 2 * w[:d] @ w[:d]
 
     best = minimize(value, np.zeros(d + 1), method="BFGS", options={"gtol": 1e-7}).fun
-    assert value(weights(quiet_task("squared hinge", n, d), data, l2=l2)[0]) <= best * (1 + 1e-5)
+    assert value(weights(quiet_task("squared_hinge", n, d), data, l2=l2)[0]) <= best * (1 + 1e-5)
 
 
 @either_table
@@ -368,7 +368,7 @@ def test_rules_do_not_depend_on_the_loss_or_the_data():
     """What a plan fixes is a function of n, d, the budget and what the user set."""
     counts = {
         SOLVER.plan(task(loss, 500, 7, sparse), 1.0).releases[-1].count
-        for loss in CoordinateSolver.losses
+        for loss in (loss.name for loss in CoordinateSolver.losses)
         for sparse in (False, True)
     }
     assert len(counts) == 1
@@ -388,25 +388,7 @@ def test_the_papers_noise_is_more_than_is_needed(epsilon, delta):
     problem = task("squared", n, width, fit_intercept=False, n_passes=passes)
     budget = replace(problem.budget, epsilon=epsilon, delta=delta, adjacency="replace-one")
     constants = np.array([0.5, 1.0, 2.0, 0.1, 3.0])
-    paper = paper_deviations(constants, n, passes * width, epsilon, delta)
+    paper = constants * math.sqrt(12 * passes * width * math.log(1 / delta)) / (n * epsilon)
     multiplier = SOLVER.plan(problem, 1.0).calibrate(budget, ROWS, "test").multiplier("passes")
     ours = multiplier * 2.0 * math.sqrt(width) * constants / n
     assert np.all(paper > ours)
-    np.testing.assert_allclose(paper, constants * math.sqrt(12 * 50 * math.log(1 / delta)) / (n * epsilon), rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": 1.1}, r"epsilon in \(0, 1\]"),
-        ({"epsilon": 0.0}, "epsilon must be"),
-        ({"delta": 1 / 3}, r"delta in \(0, 1/3\)"),
-        ({"lipschitz": np.array([-1.0])}, "lipschitz"),
-        ({"lipschitz": np.array([math.inf])}, "lipschitz"),
-        ({"updates": 0}, "updates must be"),
-    ],
-)
-def test_the_papers_noise_has_a_domain(change, message):
-    given = {"lipschitz": np.ones(2), "n": 10, "updates": 5, "epsilon": 0.5, "delta": 0.1} | change
-    with pytest.raises(ValueError, match=message):
-        paper_deviations(**given)

@@ -9,27 +9,25 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.kernels import gradient as codes
 from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.mechanisms import VertexWalk, Vertices
 from tacit.privacy.mechanisms.affine import LARGEST_PART, AffineBucketSampler
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.problems import L1Ball
-from tacit.solvers import SOLVERS, Rows, Strengths
-from tacit.solvers.ball import Path, Scoring
-from tacit.solvers.ball_sparse import LazyGradient, RecomputedGradient, SparseGradient
+from tacit.problems import LOSSES, L1Ball, Penalty
+from tacit.solvers import SOLVERS, Rows
+from tacit.solvers.ball import DenseGradient, Path, Scoring
+from tacit.solvers.ball_sparse import LazyGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
-from tacit.solvers.passes import CURVATURE
 from tests.privacy.mechanisms.test_additive import open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 
 from . import support
-from .support import PLAIN_LOSSES, either_adjacency, either_table, objective, solve, table, task
+from .support import either_adjacency, either_table, objective, solve, table, task
 
 SOLVER = SOLVERS["frank-wolfe"]
-CODES = {"squared": codes.SQUARED, "logistic": codes.LOGISTIC, "squared hinge": codes.SQUARED_HINGE}
-every_loss = pytest.mark.parametrize("loss", CODES)
+SERVED = ("squared", "logistic", "squared_hinge")
+every_loss = pytest.mark.parametrize("loss", SERVED)
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
 
 
@@ -49,7 +47,7 @@ def fit(problem, data, seed=0):
 
 
 def scoring(loss, units=2**35, bound=1.5, limit=20.0, tolerance=0.0):
-    return Scoring(CODES[loss], bound, limit, CURVATURE[loss], units, tolerance=tolerance)
+    return Scoring(LOSSES[loss].code, bound, limit, LOSSES[loss].curvature, units, tolerance=tolerance)
 
 
 # --- steps and averages ----------------------------------------------------------------------------------------------
@@ -73,7 +71,7 @@ def test_weights_are_those_of_the_steps(step, averaging, count):
     chosen, weights = path.weights(picks, averaging)
     assert chosen.tolist() == sorted({j for j, _ in picks})
     np.testing.assert_allclose(weights, expected[chosen], atol=1e-12)
-    assert L1Ball(2.5).contains(weights)
+    assert np.abs(weights).sum() <= 2.5 * (1 + 1e-10)
 
 
 def test_long_paths_with_constant_steps_do_not_underflow():
@@ -96,11 +94,12 @@ def best_picks(kind, data, rule, path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "loss"), [*((SparseGradient, loss) for loss in CODES), (LazyGradient, "squared")], ids=str
+    ("kind", "loss"), [*((SparseGradient, loss) for loss in SERVED), (LazyGradient, "squared")], ids=str
 )
 def test_without_noise_the_picks_are_those_of_the_dense_algorithm(kind, loss):
     data, path = rows(loss, 200, 25, sparse=True, entry=1.5), Path(300, 3.0)
-    ours, theirs = (best_picks(k, data, scoring(loss), path) for k in (kind, RecomputedGradient))
+    ours = best_picks(kind, data, scoring(loss), path)
+    theirs = best_picks(DenseGradient, Rows(table(data), data.targets), scoring(loss), path)
     assert Counter(ours) == Counter(theirs)
     assert len(set(ours)) > 5
     values = []
@@ -125,8 +124,8 @@ def test_a_tolerance_costs_little(loss):
 
 def reference(loss, Z, y, radius):
     """The least mean loss on the ball, by accelerated projected gradient."""
-    ball, plain = L1Ball(radius), PLAIN_LOSSES[loss]
-    step = len(y) / (CURVATURE[loss] * np.linalg.norm(Z, 2) ** 2)
+    ball, plain = L1Ball(radius), LOSSES[loss]
+    step = len(y) / (LOSSES[loss].curvature * np.linalg.norm(Z, 2) ** 2)
     w = ahead = np.zeros(Z.shape[1])
     for k in range(5_000):
         new = ball.project(ahead - step * Z.T @ plain.derivative(Z @ ahead, y) / len(y))
@@ -203,7 +202,7 @@ def path_law(loss, data, path, e0, limit):
     for picks in itertools.product(vertices, repeat=path.count):
         w, chance = np.zeros(d), 1.0
         for t, (j, sign) in enumerate(picks, 1):
-            slopes = np.clip(PLAIN_LOSSES[loss].derivative(Z @ w, y), -limit, limit)
+            slopes = np.clip(LOSSES[loss].derivative(Z @ w, y), -limit, limit)
             scores = e0 / (2.0 * data.entry * limit) * (Z.T @ slopes)
             weights = {v: math.exp(-v[1] * scores[v[0]]) for v in vertices}
             chance *= weights[j, sign] / sum(weights.values())
@@ -213,9 +212,9 @@ def path_law(loss, data, path, e0, limit):
     return law
 
 
-LAWS = [(loss, "bucket", True) for loss in CODES]
+LAWS = [(loss, "bucket", True) for loss in SERVED]
 LAWS += [
-    pytest.param(*law, marks=pytest.mark.slow) for law in itertools.product(CODES, ("two-level", "gumbel"), [True])
+    pytest.param(*law, marks=pytest.mark.slow) for law in itertools.product(SERVED, ("two-level", "gumbel"), [True])
 ]
 LAWS += [pytest.param("logistic", "bucket", False, marks=pytest.mark.slow)]
 
@@ -229,7 +228,7 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test")
     path = Settings.of(asked).path(data.entry)
     law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), slope_limit(asked, 2.0, 0.0))
-    seen, walk, strengths = [], VertexWalk.draw, Strengths(np.zeros(d), np.zeros(d))
+    seen, walk, penalty = [], VertexWalk.draw, Penalty(l2=np.zeros(d), l1=np.zeros(d))
 
     def noted(self, *given):
         seen[:] = walk(self, *given)
@@ -239,14 +238,14 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     with patch.object(VertexWalk, "draw", noted):
         for _ in range(2_500):
             with Gate(calibrated, source) as gate:
-                SOLVER.run(asked, data, strengths, gate)
+                SOLVER.run(asked, data, penalty, gate)
             counts[tuple(seen)] += 1
     assert max(law.values()) > 3 * min(law.values())
     paths = list(law)
     assert chi_square_tail(np.array([counts[p] for p in paths]), np.array([law[p] for p in paths])) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("loss", ["logistic", "squared hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_a_compiled_walk_draws_what_single_steps_draw(loss, monkeypatch):
     """From the same words, also where they come in small blocks, and through rows that are due."""
     data, path, units = rows(loss, 300, 40, sparse=True), Path(400, 30.0), 2**30
@@ -316,8 +315,8 @@ def test_limits_of_slopes():
     assert limit("logistic", clip=0.3) == 0.3
     assert limit("squared") == 4.0
     assert limit("squared", clip=1.5) == 1.5
-    assert limit("squared hinge") == 2.0
-    assert limit("squared hinge", 0.5, epsilon=math.inf) == 5.0
+    assert limit("squared_hinge") == 2.0
+    assert limit("squared_hinge", 0.5, epsilon=math.inf) == 5.0
 
 
 @every_loss
@@ -432,7 +431,7 @@ def test_few_signs_out_of_many_are_found():
         y = np.where(rng.random(len(Z)) < 1 / (1 + np.exp(-Z[:, :5].sum(axis=1))), 1.0, -1.0)
         asked = task("logistic", n, d, delta=n**-1.5)
         with Gate(SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test"), NoiseSource(seed)) as gate:
-            strengths = Strengths(np.zeros(d), np.zeros(d))
-            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), strengths, gate).weights[0]
+            penalty = Penalty(l2=np.zeros(d), l1=np.zeros(d))
+            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), penalty, gate).weights[0]
         scores.append(np.mean(np.sign(Z[n:] @ w[:-1] + w[-1]) == y[n:]))
     assert np.mean(scores) >= 0.78

@@ -5,14 +5,15 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, Gate
-from tacit.solvers import GradientSolver, Rows, Strengths
+from tacit.problems import Penalty
+from tacit.solvers import GradientSolver, Rows
 from tacit.solvers import gradient as module
 from tacit.solvers.gradient import Settings
 from tests.preprocessing.support import neighbours, transcript
 
 from .support import either_adjacency, either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
 
-every_loss = pytest.mark.parametrize("loss", GradientSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in GradientSolver.losses])
 
 
 @pytest.fixture(params=["full", "diagonal"])
@@ -55,7 +56,7 @@ def test_each_feature_may_have_its_own_penalty():
     problem = task("squared", 500, 3, epsilon=math.inf)
     solver = GradientSolver()
     with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), None) as gate:
-        weights = solver.run(problem, data, Strengths(np.array([1e6, 0.0, 0.0]), np.zeros(3)), gate).weights
+        weights = solver.run(problem, data, Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.zeros(3)), gate).weights
     assert abs(weights[0, 0]) < 1e-5 < 1e-2 < abs(weights[0, 1])
 
 

@@ -6,7 +6,8 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 from tacit.privacy import Gate, NoiseSource
-from tacit.solvers import GreedySolver, Rows, Strengths
+from tacit.problems import Penalty
+from tacit.solvers import GreedySolver, Rows
 from tacit.solvers.greedy import Settings
 from tests.guarantees.recorder import transcript
 
@@ -18,9 +19,9 @@ ALL = ("l2", "l1", "bounds")
 
 def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0):
     """Run the solver on the whole budget; the gate checks that the plan was kept."""
-    strengths = Strengths(np.full(problem.d, l2), np.full(problem.d, l1), low, high)
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
     with Gate(SOLVER.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
-        return SOLVER.run(problem, data, strengths, gate)
+        return SOLVER.run(problem, data, penalty, gate)
 
 
 def weights(*args, **kwargs):

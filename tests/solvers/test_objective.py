@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tacit.privacy import Budget, events
+from tacit.problems import LOGISTIC, LOSSES
 from tacit.solvers import ObjectiveSolver, Rows, Task
 from tacit.solvers import objective as module
 from tacit.solvers.objective import Settings
@@ -25,7 +26,7 @@ from .support import (
     task,
 )
 
-every_loss = pytest.mark.parametrize("loss", ObjectiveSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in ObjectiveSolver.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=120, database=None)
 
 
@@ -85,13 +86,13 @@ def test_generous_budgets_come_close(loss):
 
 
 def found(loss, mu, n=10_000, d=20, fit_intercept=True):
-    return Settings.of(Task(n, d, loss, 1, False, fit_intercept, Budget.from_mu(mu, 1e-6)))
+    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, Budget.from_mu(mu, 1e-6)))
 
 
 @either_intercept
 def test_usual_settings(fit_intercept):
     width = 20 + fit_intercept
-    for loss in ObjectiveSolver.losses:
+    for loss in (loss.name for loss in ObjectiveSolver.losses):
         for nu in (0.5, 0.01, 1e-3):  # up to where there is little noise
             assert found(loss, 21 / (10_000 * nu), fit_intercept=fit_intercept) == Settings(
                 pytest.approx(math.sqrt(width)), pytest.approx(1.0)
@@ -222,7 +223,7 @@ def exact_gradient(seen):
     ]
     for row, target in zip(wide.tolist(), problem._rows.targets.tolist(), strict=True):
         margin = mpmath.fdot(zip(map(mpmath.mpf, row), w, strict=True))
-        if problem._task.loss == "logistic":
+        if problem._task.loss == LOGISTIC:
             slope = -target / (1 + mpmath.exp(target * margin))
         else:
             bound = problem._settings.slope
@@ -270,7 +271,7 @@ KINDS = (
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("kind", KINDS)
 @given(
-    loss=st.sampled_from(ObjectiveSolver.losses),
+    loss=st.sampled_from([loss.name for loss in ObjectiveSolver.losses]),
     n=st.integers(1, 12),
     d=st.integers(1, 15),
     seed=st.integers(0, 10**6),

@@ -11,15 +11,15 @@ from sklearn.linear_model import Lasso
 from sklearn.svm import SVC
 
 from tacit.privacy import Budget, Gate, NoiseSource
-from tacit.problems import L1, L2
-from tacit.solvers import Options, Rows, SGDSolver, Strengths, Task
+from tacit.problems import HINGE, LOSSES, MULTINOMIAL, Penalty
+from tacit.solvers import Options, Rows, SGDSolver, Task
 from tacit.solvers import sgd as module
 from tacit.solvers.sgd import Settings, _proximal
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import PLAIN_LOSSES, either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
+from .support import either_intercept, either_table, objective, rows, scikit_learn, solve, table, task
 
-every_loss = pytest.mark.parametrize("loss", SGDSolver.losses)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 
 
@@ -39,8 +39,8 @@ def smooth_optimum(loss, data, l2, l1, fit_intercept):
     def value_and_slope(parts):
         w = parts[: d + 1] - parts[d + 1 :]
         margins = wide @ w
-        value = PLAIN_LOSSES[loss].value(margins, data.targets).mean() + ridge @ w**2 / 2
-        slope = wide.T @ PLAIN_LOSSES[loss].derivative(margins, data.targets) / n + ridge * w
+        value = LOSSES[loss].value(margins, data.targets).mean() + ridge @ w**2 / 2
+        slope = wide.T @ LOSSES[loss].derivative(margins, data.targets) / n + ridge * w
         return value + np.tile(lasso, 2) @ parts, np.concatenate([lasso + slope, lasso - slope])
 
     bounds = [(0, None)] * (2 * d + 2)
@@ -74,8 +74,8 @@ def optimum(loss, data, l2, l1, fit_intercept):
 
 @pytest.mark.parametrize(
     ("loss", "l2", "l1"),
-    [(loss, 0.01, 0.0) for loss in SGDSolver.losses]
-    + [(loss, 0.0, 0.02) for loss in SGDSolver.losses if loss != "multinomial"],  # for which there is no peer
+    [(loss.name, 0.01, 0.0) for loss in SGDSolver.losses]
+    + [(loss.name, 0.0, 0.02) for loss in SGDSolver.losses if loss != MULTINOMIAL],  # for which there is no peer
 )
 @either_intercept
 @either_table
@@ -115,8 +115,8 @@ def test_each_feature_may_have_its_own_penalty():
     data, problem = rows("squared", 500, 3, seed=3), task("squared", 500, 3, epsilon=math.inf)
     solver = SGDSolver()
     with Gate(solver.plan(problem, 1.0).calibrate(problem.budget, problem.unit, "test"), NoiseSource(0)) as gate:
-        strengths = Strengths(np.array([1e6, 0.0, 0.0]), np.array([0.0, 1e6, 0.0]))
-        weights = solver.run(problem, data, strengths, gate).weights[0]
+        penalty = Penalty(l2=np.array([1e6, 0.0, 0.0]), l1=np.array([0.0, 1e6, 0.0]))
+        weights = solver.run(problem, data, penalty, gate).weights[0]
     assert abs(weights[0]) < 1e-5
     assert weights[1] == 0.0
     assert abs(weights[2]) > 1e-2
@@ -150,7 +150,7 @@ strengths = st.floats(0.0, 1e3)
 @given(numbers, st.floats(1e-6, 1e3), strengths, strengths)
 @repeatable
 def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
-    expected = (L1(l1) + L2(l2)).prox([w], step)[0]
+    expected = Penalty(l1, l2).prox([w], step)[0]
     found = _proximal(np.array([w]), step, np.array([l2]), np.array([l1]))[0]
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12 * (1 + abs(w)))
     assert (found == 0.0) == (expected == 0.0)
@@ -161,13 +161,13 @@ def test_the_proximal_step_is_that_of_the_penalty(w, step, l2, l1):
 
 def rules(loss="logistic", n=10_000, d=20, mu=0.5, fit_intercept=True, **options):
     budget = Budget.from_mu(mu, 1e-6) if math.isfinite(mu) else Budget(math.inf, 1e-6)
-    return Settings.of(Task(n, d, loss, 1, False, fit_intercept, budget, "l2", Options(**options)))
+    return Settings.of(Task(n, d, LOSSES[loss], 1, False, fit_intercept, budget, "l2", Options(**options)))
 
 
 @either_intercept
 def test_usual_settings(fit_intercept):
     width = 20 + fit_intercept
-    for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared hinge": 2}.items():
+    for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared_hinge": 2}.items():
         found = rules(loss, mu=0.5, fit_intercept=fit_intercept)
         assert (found.steps, found.tail, found.kink) == (200, 100, 1.0)
         assert found.sampling == pytest.approx(2.0 * 0.5 / math.sqrt(200))
@@ -212,7 +212,7 @@ def test_without_noise_the_kink_narrows_and_steps_shorten_with_it():
     np.testing.assert_allclose(np.array(steps) / kinks, 1 / 21)
 
 
-@pytest.mark.parametrize("loss", [loss for loss in SGDSolver.losses if loss != "hinge"])
+@pytest.mark.parametrize("loss", [loss.name for loss in SGDSolver.losses if loss != HINGE])
 def test_other_losses_have_no_kink(loss):
     assert {rules(loss, mu=math.inf).at(k)[1:] for k in (0, 500, 1999)} == {(rules(loss, mu=math.inf).step, 1.0)}
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from tacit import solvers
 from tacit.privacy import Gate
+from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS, Options, Rows, choose
 
 from .support import rows, task
@@ -93,9 +94,9 @@ def test_auto_is_gradient(loss, adjacency, d, sparse):
     ("problem", "name"),
     [
         (task("hinge", 10, 2), "sgd"),
-        (task("squared hinge", 10, 5000, sparse=True), "sgd"),
-        (task("squared hinge", 10, 2, adjacency="replace-one"), "coordinate"),
-        (task("squared hinge", 10, 2, penalties=("l2", "bounds")), "coordinate"),
+        (task("squared_hinge", 10, 5000, sparse=True), "sgd"),
+        (task("squared_hinge", 10, 2, adjacency="replace-one"), "coordinate"),
+        (task("squared_hinge", 10, 2, penalties=("l2", "bounds")), "coordinate"),
         (replace(task("hinge", 10, 2), outputs=3), "dual"),
         (task("squared", 10, 2, penalties=("l1",)), "coordinate"),
         (task("squared", 1_000, 1_000, penalties=("l1",), epsilon=10.0), "greedy"),
@@ -130,7 +131,6 @@ def test_a_solver_is_found_by_its_name(fake):
     assert choose("fake", task("logistic", 10, 2, penalties=("l1",))) is fake
 
 
-LOSSES = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
 ADJACENCIES = ("add-remove", "replace-one")
 PENALTIES = ("l2", "l1")
 OPTIONS = ({}, {"n_iter": 5}, {"n_passes": 2.0}, {"batch_size": 4}, {"n_passes": 2.0, "batch_size": 4})
@@ -161,7 +161,7 @@ def test_a_task_is_served_or_refused_before_data_is_read_and_the_able_are_named(
         able = [solver.name for solver in SOLVERS.values() if serves(solver, problem)]
         assert hint == (f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for")
         wanted = {
-            f"the {loss} loss": loss in SOLVERS[name].losses,
+            f"the {LOSSES[loss].words} loss": LOSSES[loss] in SOLVERS[name].losses,
             f"adjacency='{adjacency}'": adjacency in SOLVERS[name].adjacencies,
             f"the {penalty} penalty": penalty in SOLVERS[name].penalties,
             **{f"the parameter {option}": option in SOLVERS[name].options for option in options},
@@ -178,12 +178,14 @@ def test_more_than_two_classes_are_served_where_the_solver_says_so(name, loss):
     solver = SOLVERS[name]
     assert set(solver.multiclass) <= set(solver.losses)
     problem = dataclasses.replace(task(loss, 10, 2), outputs=3)
-    if loss in solver.multiclass:
+    if LOSSES[loss] in solver.multiclass:
         assert choose(name, problem) is solver
         return
-    able = [other.name for other in SOLVERS.values() if loss in other.multiclass]
+    able = [other.name for other in SOLVERS.values() if LOSSES[loss] in other.multiclass]
     which = f"these do: {', '.join(able)}" if able else "no solver serves all that was asked for"
-    with pytest.raises(ValueError, match=f"does not serve the {loss} loss of more than two classes; {which}$"):
+    with pytest.raises(
+        ValueError, match=f"does not serve the {LOSSES[loss].words} loss of more than two classes; {which}$"
+    ):
         choose(name, problem)
 
 

@@ -17,15 +17,15 @@ import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from dp_accounting import GaussianDpEvent
 from numpy.typing import NDArray
 
 from tacit.privacy import Budget, Gate, NoiseSource, Promise, audit, checks, events
-from tacit.solvers import SOLVERS, Options, Rows, Solver, Strengths, Task, choose
-from tacit.solvers.task import LossName
+from tacit.problems import LOSSES, MULTINOMIAL, SQUARED, Penalty
+from tacit.solvers import SOLVERS, Options, Rows, Solver, Task, choose
 
 ROWS, CLASSES, SIZE = 101, 3, 3.0
 SECONDS, LEAST, MOST = 25.0, 200, 10_000
@@ -43,13 +43,13 @@ _ONE_STEP = {
 
 def run(arguments: Namespace) -> int:
     """Audit; 1 when a bound contradicts the claim."""
-    loss = checks.one_of("loss", arguments.loss, get_args(LossName))
+    loss = LOSSES[checks.one_of("loss", arguments.loss, tuple(LOSSES))]
     confidence = checks.open_unit("confidence", arguments.confidence)
     budget = Budget(arguments.epsilon, arguments.delta, arguments.adjacency)
     if not budget.is_private:
         raise ValueError("epsilon must be finite: without noise there is nothing to audit")
-    outputs = CLASSES if loss == "multinomial" else 1
-    task = Task(ROWS, 1, loss, outputs, False, False, budget)  # type: ignore[arg-type]
+    outputs = CLASSES if loss == MULTINOMIAL else 1
+    task = Task(ROWS, 1, loss, outputs, False, False, budget)
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     if arguments.steps == "one":
         task = replace(task, options=_ONE_STEP.get(solver.name, Options()))
@@ -77,11 +77,11 @@ def run(arguments: Namespace) -> int:
 
 def mechanism(solver: Solver, task: Task, promise: Promise) -> Callable[[Rows], NDArray[np.float64]]:
     """From bounded rows to all that the solver returns, with fresh noise for each call."""
-    strengths = Strengths(np.zeros(task.d), np.zeros(task.d))
+    penalty = Penalty().on(np.ones(task.d))
 
     def once(rows: Rows) -> NDArray[np.float64]:
         with GateOfPresent(promise, NoiseSource(), len(rows.targets)) as gate:
-            solution = solver.run(task, rows, strengths, gate)
+            solution = solver.run(task, rows, penalty, gate)
         return np.concatenate([solution.weights.ravel(), solution.noise.ravel()])
 
     return once
@@ -103,7 +103,7 @@ class GateOfPresent(Gate):
 
 def neighbours(solver: Solver, task: Task) -> tuple[Rows, Rows]:
     """Two tables of bounded rows that differ in the last one, which one of them may be without."""
-    low, high = {"squared": (-SIZE, SIZE), "multinomial": (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
+    low, high = {SQUARED: (-SIZE, SIZE), MULTINOMIAL: (0.0, task.outputs - 1.0)}.get(task.loss, (-1.0, 1.0))
     Z = np.resize([SIZE, -SIZE], (task.n - 1, task.d))
     targets = np.resize([low, low, high, high], task.n - 1)
     if solver.name == "objective":  # whose row tells most where the weights speak against it

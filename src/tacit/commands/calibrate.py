@@ -13,7 +13,7 @@ import math
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dp_accounting import DpEvent
 
@@ -30,8 +30,8 @@ from tacit.privacy import (
     mu_of,
 )
 from tacit.privacy.calibration import calibrate
+from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED, Penalty
 from tacit.solvers import SOLVERS, Task, choose
-from tacit.solvers.task import LossName
 
 
 def run(arguments: Namespace) -> int:
@@ -132,24 +132,24 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     """The releases that find scales included."""
     if arguments.rows is None:
         raise ValueError("a fit needs --rows as well as --columns")
-    loss = checks.one_of("loss", arguments.loss, get_args(LossName))
+    loss = LOSSES[checks.one_of("loss", arguments.loss, tuple(LOSSES))]
     classes = checks.count("classes", arguments.classes, least=2)
-    if classes > 2 and loss == "logistic":
-        loss = "multinomial"
+    if classes > 2 and loss == LOGISTIC:
+        loss = MULTINOMIAL
     task = Task(
         checks.count("rows", arguments.rows, least=2),
         checks.count("columns", arguments.columns),
-        loss,  # type: ignore[arg-type]
-        classes if classes > 2 and loss != "squared" else 1,
+        loss,
+        classes if classes > 2 and loss != SQUARED else 1,
         arguments.sparse,
         not arguments.no_intercept,
         budget,
     )
     solver = choose(checks.one_of("solver", arguments.solver, ("auto", *SOLVERS)), task)
     bounds = tuple(arguments.y_bounds) if arguments.y_bounds else None
-    request = driver.Request(task, solver, 0.0, arguments.row_norm, bounds, None, 0)
+    request = driver.Request(task, solver, Penalty(), arguments.row_norm, bounds, None, 0)
     promise = driver.planned(request)
-    told = f"{solver.name} solver, {loss} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
+    told = f"{solver.name} solver, {loss.words} loss, {task.n:,} rows, {task.d:,} columns, {budget.adjacency}"
     return _of_plan(promise.plan, budget, promise.multipliers, told)
 
 

@@ -12,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.driver import Fit, Request, private_fit
 from tacit.kernels.gradient import dense_margins
 from tacit.preprocessing.validation import (
@@ -23,10 +24,9 @@ from tacit.preprocessing.validation import (
 )
 from tacit.privacy import Budget, checks
 from tacit.privacy.mechanisms.vertices import SAMPLERS
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import SOLVERS, Options, Task, choose, limits
-from tacit.solvers.task import LossName, PenaltyName
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import PenaltyName
 
 _PREDICT_BLOCK = 4096
 
@@ -107,7 +107,7 @@ class PrivateLinearModel(BaseEstimator):
         X: NDArray[np.floating] | csr_array,
         targets: Floats,
         *,
-        loss: LossName,
+        loss: Loss,
         outputs: int,
         l2: float,
         l1: float = 0.0,
@@ -128,17 +128,15 @@ class PrivateLinearModel(BaseEstimator):
         request = Request(
             task,
             choose(self.solver, task),
-            l2,
+            Penalty(l1, l2, *(coef_bounds or ())),
             row_norm,
             y_bounds,
             self.random_state,
             int(self.verbose),
-            l1,
-            coef_bounds,
         )
         fit = private_fit(request, X, targets)
         self.clip_low_, self.clip_high_ = fit.clip_low, fit.clip_high
-        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != "squared" else fit.coef_noise[0]
+        self.coef_noise_ = fit.coef_noise if outputs > 1 or loss != SQUARED else fit.coef_noise[0]
         self.plan_, self.guarantee_ = fit.plan, fit.guarantee
         return fit
 

@@ -11,11 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
 from tacit.preprocessing.validation import inverse_strength
-from tacit.solvers.task import LossName
-
-Floats = NDArray[np.float64]
+from tacit.problems import Loss
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
@@ -40,7 +39,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         return self
 
     @abstractmethod
-    def _loss_of(self, classes: int) -> LossName:
+    def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
 
     def _check_parameters(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from tacit._types import Floats
 from tacit.estimators.progress import tell_progress
 from tacit.kernels.gradient import sparse_norms
 from tacit.preprocessing.scales import (
@@ -23,13 +24,10 @@ from tacit.preprocessing.scales import (
     PooledScale,
     Scaling,
 )
-from tacit.preprocessing.validation import LARGEST, SMALLEST
 from tacit.privacy import Gate, Guarantee, Plan, Promise
-from tacit.problems import clip_rows
-from tacit.solvers import Rows, Solver, Strengths, Task, limits
+from tacit.problems import SQUARED, Penalty, clip_rows
+from tacit.solvers import Rows, Solver, Task, limits
 from tacit.solvers.task import Layout
-
-Floats = NDArray[np.float64]
 
 
 def planned(request: "Request") -> Promise:
@@ -63,13 +61,11 @@ class Request:
 
     task: Task
     solver: Solver
-    l2: float  # of l2 / 2 |coef|^2 next to the mean loss, on the bounded data
+    penalty: Penalty  # dense columns' strengths are for standardised columns; all else is in the user's units
     row_norm: float | None
     y_bounds: tuple[float, float] | None
     random_state: int | None
     verbose: int
-    l1: float = 0.0  # of l1 sum |coef_j|, next to the mean loss in the target's own units
-    coef_bounds: tuple[Floats | float, Floats | float] | None = None  # on coefficients, in the user's units
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +93,12 @@ def private_fit(request: Request, X: NDArray[np.floating] | csr_array, targets: 
     progress = tell_progress if request.verbose else None
     with Gate.open(promise, seed=request.random_state, progress=progress, stacklevel=5) as gate:
         rows, scaling, label, y_bounds = bounding.run(gate, X, targets, request.solver.layout)
-        solution = request.solver.run(task, rows, _strengths(request, scaling, label), gate)
+        target = 1.0 if label is None else float(label.scale[0])
+        penalty = request.penalty.on(scaling.scale, target, standardised=not task.sparse)
+        solution = request.solver.run(task, rows, penalty, gate)
     _warn_of_lost(scaling, label)
     coef, intercept = _in_user_units(solution.weights, scaling, label)
-    if request.coef_bounds is not None:
-        coef = np.clip(coef, *request.coef_bounds)  # which a change of units may leave by a rounding
+    coef = np.clip(coef, request.penalty.low, request.penalty.high)  # which a change of units may leave by a rounding
     coef_noise, _ = _in_user_units(solution.noise, scaling, label)
     if task.sparse and request.solver.layout != "entries":
         low, high = np.full(task.d, -math.inf), np.full(task.d, math.inf)
@@ -121,7 +118,7 @@ class _Bounding:
     @classmethod
     def of(cls, request: Request) -> "_Bounding":
         task = request.task
-        label = LabelScale(task.n, request.y_bounds) if task.loss == "squared" else None
+        label = LabelScale(task.n, request.y_bounds) if task.loss == SQUARED else None
         if task.options.entry_bound is not None:
             return cls(EntryScale(task.d, task.options.entry_bound), label, task)
         if task.sparse:
@@ -175,21 +172,6 @@ class _Bounding:
                 label = _uncentred(label)
             targets = label.transform(targets[:, None])[:, 0]
         return Rows(Z, targets, scaling.limit), scaling, label, y_bounds
-
-
-def _strengths(request: Request, scaling: Scaling, label: Scaling | None) -> Strengths:
-    """What the user asked for, on the weights that the solver sees.
-
-    The penalty is on the bounded data: standardised if dense, in the user's units if sparse. The loss is in units of
-    the target's scale squared, which the l1 penalty and bounds on coefficients are not.
-    """
-    unit = scaling.scale if request.task.sparse else np.ones(request.task.d)
-    target = 1.0 if label is None else float(label.scale[0])
-    low, high = request.coef_bounds or (-math.inf, math.inf)
-    with np.errstate(over="ignore"):  # of numbers that are clipped right after, as no weight is that large or small
-        l1 = np.minimum(request.l1 / unit / target, LARGEST)
-        to_weight = np.clip(scaling.scale / target, SMALLEST, LARGEST)
-    return Strengths(request.l2 / unit**2, l1, low * to_weight, high * to_weight)
 
 
 def _entry_scaling(

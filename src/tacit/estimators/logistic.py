@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -11,13 +10,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.base import dense
 from tacit.estimators.classification import PrivateClassifier
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, OPTIONS, RANDOM, ROW_NORM
-from tacit.problems import LogisticLoss, MultinomialLoss
-from tacit.solvers.task import LossName
-
-Floats = NDArray[np.float64]
+from tacit.problems import LOGISTIC, MULTINOMIAL, Loss, sigmoid, softmax
 
 
 class LogisticRegression(PrivateClassifier):
@@ -109,8 +106,8 @@ class LogisticRegression(PrivateClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _loss_of(self, classes: int) -> LossName:
-        return "logistic" if classes == 2 or self.solver == "dual" else "multinomial"
+    def _loss_of(self, classes: int) -> Loss:
+        return LOGISTIC if classes == 2 or self.solver == "dual" else MULTINOMIAL
 
     @property
     def _is_one_vs_rest(self) -> bool:
@@ -121,11 +118,11 @@ class LogisticRegression(PrivateClassifier):
         """Probabilities of the classes, in the order of `classes_`."""
         margins = self._margins(X)
         if self._is_one_vs_rest:
-            each = LogisticLoss().probability(margins)
+            each = sigmoid(margins)
             return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         if margins.shape[1] > 1:
-            return MultinomialLoss(margins.shape[1]).probability(margins)
-        positive = LogisticLoss().probability(margins[:, 0])
+            return softmax(margins)
+        positive = sigmoid(margins[:, 0])
         return np.column_stack([1.0 - positive, positive])
 
     def predict_log_proba(self, X: Any) -> Floats:

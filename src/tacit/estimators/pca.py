@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.driver import FewRowsWarning
 from tacit.estimators.progress import tell_progress
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
@@ -21,8 +21,6 @@ from tacit.solvers.pca import PCA_SOLVERS, choose_pca
 from tacit.solvers.pca.bounding import Bounds
 from tacit.solvers.pca.rows import Table, is_sparse
 from tacit.solvers.pca.task import PcaSolver, PcaTask, Spectrum
-
-Floats = NDArray[np.float64]
 
 _FLOATS = [np.float64, np.float32]
 

@@ -3,17 +3,16 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.linear_model import LinearRegression as PlainLinearRegression
 from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.pipeline import Pipeline
 
+from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.wording import BUDGET, OPTIONS, RANDOM, REGRESSOR_ATTRIBUTES, ROW_NORM, Y_BOUNDS
 from tacit.preprocessing.validation import penalty_strength, target_bounds
-
-Floats = NDArray[np.float64]
+from tacit.problems import SQUARED
 
 _PARAMETERS = f"""{ROW_NORM}
     {Y_BOUNDS}
@@ -36,7 +35,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         targets = np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(X.shape[0])
         bounds = target_bounds(self.y_bounds)
-        fit = self._fit(X, targets, loss="squared", outputs=1, l2=l2, l1=l1, y_bounds=bounds)
+        fit = self._fit(X, targets, loss=SQUARED, outputs=1, l2=l2, l1=l1, y_bounds=bounds)
         self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
         self.y_bounds_ = fit.y_bounds
         return self

@@ -1,6 +1,6 @@
 """Private linear support vector classification."""
 
-from typing import Any, Literal
+from typing import Any
 
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC as PlainLinearSVC
@@ -8,9 +8,9 @@ from sklearn.svm import LinearSVC as PlainLinearSVC
 from tacit.estimators.classification import PrivateClassifier
 from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, OPTIONS, RANDOM, ROW_NORM
 from tacit.privacy import checks
-from tacit.solvers.task import LossName
+from tacit.problems import HINGE, SQUARED_HINGE, Loss
 
-_LOSSES: dict[str, Literal["squared hinge", "hinge"]] = {"squared_hinge": "squared hinge", "hinge": "hinge"}
+_LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
 
 
 class LinearSVC(PrivateClassifier):
@@ -110,7 +110,7 @@ class LinearSVC(PrivateClassifier):
         super()._check_parameters()
         checks.one_of("loss", self.loss, tuple(_LOSSES))
 
-    def _loss_of(self, classes: int) -> LossName:  # noqa: ARG002
+    def _loss_of(self, classes: int) -> Loss:  # noqa: ARG002
         return _LOSSES[self.loss]
 
     def to_sklearn(self) -> Pipeline:

@@ -12,16 +12,15 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.node import Node
 from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
-from tacit.federated.study import Loss, Member, Study
+from tacit.federated.study import LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy.checks import warn_of_seed
-
-Floats = NDArray[np.float64]
 
 _RADIUS = """l1_radius : float
         The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
@@ -88,7 +87,7 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
 class _FederatedModel(BaseEstimator):
     """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
 
-    _loss: ClassVar[Loss]
+    _loss: ClassVar[LossName]
 
     def _run(self, parties: Sequence[Party], classes: tuple[Any, Any] | None = None) -> Outcome:
         """Agree, and run."""
@@ -387,7 +386,7 @@ class FederatedLogisticRegression(_FederatedClassifier):
 class FederatedLinearSVC(_FederatedClassifier):
     __doc__ = f"""A linear support vector machine in an l1 ball, between parties that hold different columns.
 
-    The loss is the squared hinge, which only the protocol "feature-sharing" serves.
+    The loss is squared_hinge, which only the protocol "feature-sharing" serves.
 
     Parameters
     ----------
@@ -407,7 +406,7 @@ class FederatedLinearSVC(_FederatedClassifier):
     {_ATTRIBUTES}
     """
 
-    _loss = "squared-hinge"
+    _loss = "squared_hinge"
 
     def __init__(
         self,

@@ -7,14 +7,14 @@ import numpy as np
 
 from tacit.federated.coordinator import Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
-from tacit.federated.study import Loss, Member, Study
+from tacit.federated.study import LossName, Member, Study
 
 Model = FederatedLasso | FederatedLogisticRegression | FederatedLinearSVC
 
-_ESTIMATORS: dict[Loss, type[Model]] = {
+_ESTIMATORS: dict[LossName, type[Model]] = {
     "squared": FederatedLasso,
     "logistic": FederatedLogisticRegression,
-    "squared-hinge": FederatedLinearSVC,
+    "squared_hinge": FederatedLinearSVC,
 }
 
 

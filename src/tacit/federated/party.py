@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from tacit._types import Floats
 from tacit.federated.alignment import Alignment
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing.validation import without_data
-
-Floats = NDArray[np.float64]
 
 
 class Party:

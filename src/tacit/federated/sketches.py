@@ -18,15 +18,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from tacit._types import Floats
 from tacit.federated.study import SketchKind, Study
 from tacit.privacy import Budget, checks, float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.privacy.public import PublicDraws
-
-Floats = NDArray[np.float64]
 
 _ENTRIES = 4  # of a sparse column, each +-1/2: a square number, so that the column's norm is exactly 1
 _LEAST_SIZE = 64

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from tacit.privacy import Budget, Plan, Promise, Unit, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
-Loss = Literal["squared", "logistic", "squared-hinge"]
+LossName = Literal["squared", "logistic", "squared_hinge"]
 ProtocolName = Literal["marginals", "feature-sharing"]
 Labels = Literal["shared", "sketched"]
 Cross = Literal["auto", "sketched", "zero"]
@@ -55,7 +55,7 @@ class Study:
     ----------
     name : str
         Of the study; the same agreement under another name is another study, with a budget of its own.
-    loss : {"squared", "logistic", "squared-hinge"}
+    loss : {"squared", "logistic", "squared_hinge"}
         Of the model.
     members : tuple of Member
         The parties, in the order of the coefficients.
@@ -94,7 +94,7 @@ class Study:
     """
 
     name: str
-    loss: Loss
+    loss: LossName
     members: tuple[Member, ...]
     n_rows: int
     l1_radius: float
@@ -227,6 +227,8 @@ class Study:
         """
         _only("a study", values, [field.name for field in fields(cls)])
         told = dict(values)
+        if told.get("loss") == "squared-hinge":  # as it was first written
+            told["loss"] = "squared_hinge"
         members = told.get("members", ())
         if not isinstance(members, list | tuple) or not all(isinstance(member, Mapping) for member in members):
             raise ValueError("members of a study must be a list of tables, each with a name and n_features")
@@ -294,7 +296,7 @@ def _toml(value: Any) -> str:
 
 
 _CHOICES: dict[str, Any] = {
-    "loss": Loss,
+    "loss": LossName,
     "protocol": ProtocolName,
     "labels": Labels,
     "cross": Cross,

@@ -9,15 +9,11 @@ intercept, a column of ones.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Table
 from tacit.kernels.any_order import add_in_any_order
 from tacit.kernels.gradient import BLOCK
 from tacit.problems.compiled import kernel
-
-Floats = NDArray[np.float64]
-Table = NDArray[np.floating]
-Integers = NDArray[np.int64]
 
 
 @kernel

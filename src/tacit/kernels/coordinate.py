@@ -18,23 +18,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Table
 from tacit.kernels.any_order import add_in_any_order
-from tacit.kernels.columns import Floats, Integers, Table, moved, sparse_move
-from tacit.kernels.gradient import BLOCK, SQUARED, SQUARED_HINGE
+from tacit.kernels.columns import moved, sparse_move
+from tacit.kernels.gradient import BLOCK
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
-from tacit.problems.scalar import logistic_derivative, separable_prox, squared_hinge_derivative
+from tacit.problems.penalty import Penalty, separable_prox
+from tacit.problems.slopes import IS_SQUARED, IS_SQUARED_HINGE, slope
 
 CAP, UNIT, STEP, L1, L2, LOW, HIGH, MEAN = range(8)
 """The columns of a table of rules: what concerns each coordinate."""
 
 
-def rules(
-    caps: Floats, units: Floats, steps: Floats, l1: Floats, l2: Floats, low: Floats, high: Floats, n: int
-) -> Floats:
+def rules(caps: Floats, units: Floats, steps: Floats, penalty: Penalty, n: int) -> Floats:
     """The table of rules, a row for each coordinate; a released sum becomes a mean over the n rows that are public."""
-    return np.column_stack([caps, units, steps, l1, l2, low, high, units / n])
+    asked = penalty.l1, penalty.l2, penalty.low, penalty.high
+    return np.column_stack(np.broadcast_arrays(caps, units, steps, *asked, units / n))
 
 
 def _sums(capped: bool) -> Any:
@@ -47,10 +48,10 @@ def _sums(capped: bool) -> Any:
     def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
         total = 0.0
         for i in range(len(column)):
-            slope = residuals[i] + change * before[i]
-            residuals[i] = slope
+            residual = residuals[i] + change * before[i]
+            residuals[i] = residual
             limit = limits[i]
-            product = min(max(slope, -limit), limit) * column[i]
+            product = min(max(residual, -limit), limit) * column[i]
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
@@ -66,8 +67,8 @@ def _sums(capped: bool) -> Any:
             margin = margins[i] + change * before[i]
             margins[i] = margin
             limit = limits[i]
-            slope = -2.0 * targets[i] * max(1.0 - targets[i] * margin, 0.0)
-            product = min(max(slope, -limit), limit) * column[i]
+            steep = -2.0 * targets[i] * max(1.0 - targets[i] * margin, 0.0)
+            product = min(max(steep, -limit), limit) * column[i]
             if capped:
                 product = min(max(product, -cap), cap)
                 product = product if product == product else 0.0
@@ -117,9 +118,9 @@ def _sums(capped: bool) -> Any:
             end = min(start + BLOCK, n)
             b, m, y = before[start:end], margins[start:end], targets[start:end]
             x, bounds = column[start:end], limits[start:end]
-            if loss == SQUARED:
+            if loss == IS_SQUARED:
                 total += squared(b, change, m, x, bounds, cap)
-            elif loss == SQUARED_HINGE:
+            elif loss == IS_SQUARED_HINGE:
                 total += squared_hinge(b, change, m, y, x, bounds, cap)
             else:
                 total += logistic(b, change, m, y, x, bounds, cap, room[: end - start])
@@ -204,12 +205,9 @@ def dense_pass(
 
 
 @kernel
-def _slope(margin: float, target: float, loss: int) -> float:
-    if loss == SQUARED:
-        return margin
-    if loss == SQUARED_HINGE:
-        return squared_hinge_derivative(margin, target)
-    return logistic_derivative(margin, target)
+def _slope_of(i: int, margins: Floats, targets: Floats, loss: int) -> float:
+    """The slope of row i, whose margin comes less the target for the squared loss."""
+    return slope(margins[i], 0.0 if loss == IS_SQUARED else targets[i], loss, 1.0)
 
 
 @kernel
@@ -220,7 +218,7 @@ def _sparse_sum(
     for p in range(len(data)):
         i = rows[p]
         limit = limits[i]
-        product = min(max(_slope(margins[i], targets[i], loss), -limit), limit) * data[p]
+        product = min(max(_slope_of(i, margins, targets, loss), -limit), limit) * data[p]
         product = min(max(product, -cap), cap)
         total += product if product == product else 0.0
     return total
@@ -265,5 +263,5 @@ def sparse_pass(
 def slopes(margins: Floats, targets: Floats, limits: Floats, loss: int, out: Floats) -> None:
     """The derivative of each row's loss in its margin, clipped to its limit; what is not a number becomes zero."""
     for i in range(len(margins)):
-        slope = min(max(_slope(margins[i], targets[i], loss), -limits[i]), limits[i])
-        out[i] = slope if slope == slope else 0.0
+        bounded = min(max(_slope_of(i, margins, targets, loss), -limits[i]), limits[i])
+        out[i] = bounded if bounded == bounded else 0.0

@@ -14,17 +14,12 @@ together. What is not a number adds nothing.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Places, Table
 from tacit.kernels.any_order import add_in_any_order
-from tacit.kernels.gradient import HINGE, SQUARED, SQUARED_HINGE
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
-
-Floats = NDArray[np.float64]
-Table = NDArray[np.floating]
-Integers = NDArray[np.int64]
-Places = NDArray[np.integer]
+from tacit.problems.slopes import IS_HINGE, IS_SQUARED, IS_SQUARED_HINGE
 
 EXACT, NEWTON = 0, 1
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)
@@ -70,16 +65,16 @@ def _logistic_share(b: float, margin: float, s: float, inner: int) -> float:
 def dual_step(alpha: float, margin: float, target: float, s: float, loss: int, inner: int, kink: float) -> float:
     """How far alpha moves: the minimiser over zeta. `kink` is the width over which the corner of the hinge is rounded.
 
-    The squared hinge has the dual of a hinge rounded over 1/2, but for the upper end.
+    The square of a hinge has the dual of a hinge rounded over 1/2, but for the upper end.
     """
-    if loss == SQUARED:
+    if loss == IS_SQUARED:
         return (target - margin - alpha) / (1.0 + s)
     b = target * alpha
     room = 1.0 - target * margin
-    if loss == HINGE:
+    if loss == IS_HINGE:
         free = b + (room - kink * b) / (s + kink) if s + kink > 0.0 else (1.0 if room > 0.0 else 0.0)
         return target * min(max(free, 0.0), 1.0) - alpha
-    if loss == SQUARED_HINGE:
+    if loss == IS_SQUARED_HINGE:
         return target * max(b + (room - 0.5 * b) / (0.5 + s), 0.0) - alpha
     return target * _logistic_share(b, target * margin, s, inner) - alpha
 

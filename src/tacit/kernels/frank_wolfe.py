@@ -23,12 +23,14 @@ notes    noted, marks: places of the scores that changed, and when each was note
 
 import math
 
+from tacit._types import Floats, Integers, Places
 from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
-from tacit.kernels.frank_wolfe_rows import Floats, Integers, Places, clipped, slope_at
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
 from tacit.privacy.noise.vertices import Held, buckets_in, draw_from_buckets, promote, whole_octave
 from tacit.problems.compiled import kernel
+from tacit.problems.slopes import slope
 
 Rule = tuple[Floats, float, int, float, float]
 Dates = tuple[Floats, float, float, float]
@@ -151,13 +153,13 @@ def sparse_step(
             left = math.exp(shrink[t] - shrink[last])
         margin = margins[i] * left + added
         margins[i], since[i] = margin, t
-        slope = slope_at(margin + offset, targets[i], loss, limit)
-        off = abs(slope - slopes[i])
+        steep = clipped(slope(margin + offset, targets[i], loss, 1.0), limit)
+        off = abs(steep - slopes[i])
         if off <= spare:
             _move(i, due_date(margin, t, shrink, curvature, tolerance - off), due, heads, after, before)
             continue
         _move(i, due_date(margin, t, shrink, curvature, tolerance), due, heads, after, before)
-        old, new, slopes[i] = unit * slopes[i], unit * slope, slope
+        old, new, slopes[i] = unit * slopes[i], unit * steep, steep
         for k in range(indptr[i], indptr[i + 1]):
             prefetch(scores, indices[k])
         for k in range(indptr[i], indptr[i + 1]):

@@ -15,9 +15,11 @@ import math
 
 import numpy as np
 
+from tacit._types import Flags, Floats, Integers, Places, Table
 from tacit.compilation import compiled
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, Table, clipped, slope_at
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
+from tacit.problems.slopes import slope
 
 Entries = tuple[Table, Places, Places, float]
 Columns = tuple[int, Places, Places]
@@ -57,7 +59,7 @@ def look_at_rows(
             before = indices[p]
             counts[indices[p] >> bits] += 1
         present[i] = math.isfinite(norm) and math.isfinite(targets[i])
-        slopes[i] = slope_at(offset, targets[i], loss, limit) if present[i] else 0.0
+        slopes[i] = clipped(slope(offset, targets[i], loss, 1.0), limit) if present[i] else 0.0
         weight = unit * slopes[i]
         # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
         for p in range(indptr[i], indptr[i + 1]):
@@ -96,31 +98,6 @@ def entry(i: int, j: int, entries: Entries) -> float:
         else:
             high = middle
     return clipped(np.float64(data[low]), bound)
-
-
-@kernel
-def sparse_gradient(
-    entries: Entries,
-    present: Flags,
-    targets: Floats,
-    offset: float,
-    loss: int,
-    limit: float,
-    unit: float,
-    weights: Floats,
-    scores: Integers,
-) -> None:
-    """The whole gradient at these weights, from all rows: what Algorithm 1 does in every iteration."""
-    data, indices, indptr, bound = entries
-    scores[:] = 0
-    for i in range(len(present)):
-        if present[i]:
-            margin = offset
-            for p in range(indptr[i], indptr[i + 1]):
-                margin += weights[indices[p]] * clipped(data[p], bound)
-            weight = unit * slope_at(margin, targets[i], loss, limit)
-            for p in range(indptr[i], indptr[i + 1]):
-                scores[indices[p]] += int(weight * clipped(data[p], bound))
 
 
 @kernel

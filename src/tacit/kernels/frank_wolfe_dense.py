@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Table, clipped, slope_at
+from tacit._types import Flags, Floats, Integers, Table
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
+from tacit.problems.slopes import slope
 
 _BLOCK = 1024
 
@@ -49,7 +51,7 @@ def dense_gradient(
         block[:] = 0.0
         for i in range(start, min(start + _BLOCK, len(present))):
             if present[i]:
-                weight = unit * slope_at(margins[i] + offset, targets[i], loss, limit)
+                weight = unit * clipped(slope(margins[i] + offset, targets[i], loss, 1.0), limit)
                 for j in range(d):
                     block[j] += math.trunc(weight * min(max(np.float64(Z[i, j]), -bound), bound))
         for j in range(d):

@@ -1,7 +1,8 @@
 """Frank-Wolfe on the squared loss of sparse rows: a gradient that is linear in the scale of the weights."""
 
+from tacit._types import Flags, Floats, Integers, Places
 from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
-from tacit.kernels.frank_wolfe_rows import Flags, Floats, Integers, Places, clipped
+from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 
 

@@ -1,12 +1,7 @@
 """The largest entry of a whole gradient that changes: a binary heap of |score| with stale keys."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tacit._types import Integers, Places
 from tacit.problems.compiled import kernel
-
-Integers = NDArray[np.int64]
-Places = NDArray[np.integer]
 
 
 @kernel

@@ -4,8 +4,7 @@ The gradient of row i is `residual_i z_i^T`, residual_i the derivative of the lo
 row with its intercept entry. Its norm is |residual_i| |z_i|, so it is clipped by scaling the residual. A row whose
 numbers overflow contributes zero.
 
-`shape` is what some losses need one number more for: where the Huber loss turns linear, and over which width the kink
-of the hinge is rounded. Others do not read it.
+`loss` and `shape` are those of `tacit.problems.slopes`.
 
 Rows are added in blocks of `BLOCK`, and the blocks to the total: the longest chain of additions is BLOCK + n / BLOCK,
 which bounds the rounding error of the sum (`sum_depth`).
@@ -16,13 +15,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.problems.compiled import kernel
-from tacit.problems.multinomial import multinomial_derivative_row
-from tacit.problems.scalar import huber_derivative, logistic_derivative, squared_derivative, squared_hinge_derivative
+from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, slope
 
-Floats = NDArray[np.float64]
-
-SQUARED, LOGISTIC, MULTINOMIAL, HUBER, HINGE, SQUARED_HINGE = range(6)
 BLOCK = 1024
 
 
@@ -48,24 +44,15 @@ def _dot(row: Floats, weights: Floats) -> float:
 
 
 @kernel
-def _residual(margins: Floats, target: float, loss: int, shape: float, out: Floats) -> float:
+def _slopes(margins: Floats, target: float, loss: int, shape: float, out: Floats) -> float:
     """Derivative of the loss in the margins, into `out`; returns its norm."""
-    if loss == MULTINOMIAL:
-        multinomial_derivative_row(margins, int(target), out)
+    if loss == IS_MULTINOMIAL:
+        multinomial_slopes(margins, int(target), out)
         total = 0.0
         for k in range(len(out)):
             total += out[k] * out[k]
         return math.sqrt(total)
-    if loss == LOGISTIC:
-        out[0] = logistic_derivative(margins[0], target)
-    elif loss == HUBER:
-        out[0] = huber_derivative(margins[0], target, shape)
-    elif loss == HINGE:
-        out[0] = -target * min(1.0, max(0.0, (1.0 - target * margins[0]) / shape))
-    elif loss == SQUARED_HINGE:
-        out[0] = squared_hinge_derivative(margins[0], target)
-    else:
-        out[0] = squared_derivative(margins[0], target)
+    out[0] = slope(margins[0], target, loss, shape)
     return abs(out[0])
 
 
@@ -105,7 +92,7 @@ def dense_gradient(
     for i in range(n):
         for k in range(K):
             margins[k] = _dot(Z[i], W[k, :d]) + bias * W[k, d]
-        factor = _clip_factor(_residual(margins, targets[i], loss, shape, residual) * norms[i], clip)
+        factor = _clip_factor(_slopes(margins, targets[i], loss, shape, residual) * norms[i], clip)
         if factor > 0.0:
             for k in range(K):
                 step = factor * residual[k]
@@ -151,7 +138,7 @@ def sparse_gradient(
             for p in range(start, end):
                 total += data[p] * W[k, indices[p]]
             margins[k] = total
-        factor = _clip_factor(_residual(margins, targets[i], loss, shape, residual) * norms[i], clip)
+        factor = _clip_factor(_slopes(margins, targets[i], loss, shape, residual) * norms[i], clip)
         if factor > 0.0:
             for k in range(K):
                 step = factor * residual[k]

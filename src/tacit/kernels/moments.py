@@ -16,13 +16,10 @@ A symmetric matrix is stored as the rows of its upper triangle, one after the ot
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.problems.compiled import kernel
 from tacit.problems.data import row_norm
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 BLOCK = 2048  # dense rows whose outer products are summed by one call of BLAS; fewer where rows are very long
 PASS_BLOCK = 256  # the same for products with a few vectors, where rows should still be in the cache when they return

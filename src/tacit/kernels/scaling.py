@@ -5,9 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.problems.compiled import kernel
-
-Floats = NDArray[np.float64]
 
 _TILE = 64
 

@@ -9,10 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats, Places
 from tacit.problems.compiled import kernel
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.integer]
 
 
 @kernel

@@ -8,13 +8,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.linalg import eigh, qr, svdvals
 
+from tacit._types import Floats
 from tacit.metrics import inputs
-
-Floats = NDArray[np.float64]
 
 _SQUARE = 2_000  # up to this many columns the optimum is found from the d x d matrix
 

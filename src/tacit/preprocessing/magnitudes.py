@@ -7,10 +7,8 @@ in the middle, in increasing order of value.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from tacit._types import Flags, Floats
 
 WIDEST = 24  # the first histogram sees magnitudes from 2^-24 to 2^24
 BELOW, ABOVE = 8, 1  # the second, exponents from 8 below the largest to 1 above it
@@ -24,7 +22,7 @@ def bin_values(low: int, high: int) -> Floats:
     return np.concatenate([-powers[::-1], [0.0], powers])
 
 
-def surviving(counts: Floats, noise: float, columns: int) -> Mask:
+def surviving(counts: Floats, noise: float, columns: int) -> Flags:
     """Bins that stand out of the noise, and their neighbours that still do.
 
     What stands out is a bin by itself, or with its two neighbours, as values of one magnitude fall into several bins.
@@ -59,7 +57,7 @@ def surviving(counts: Floats, noise: float, columns: int) -> Mask:
     return keep
 
 
-def rough_centre(counts: Floats, keep: Mask) -> tuple[float, int]:
+def rough_centre(counts: Floats, keep: Flags) -> tuple[float, int]:
     """The median bin's value, and the largest exponent that survived (0 if only the zero bin did)."""
     values = bin_values(-WIDEST, WIDEST)
     mass = np.where(keep, np.maximum(counts, 0.0), 0.0)
@@ -70,7 +68,7 @@ def rough_centre(counts: Floats, keep: Mask) -> tuple[float, int]:
     return float(values[middle]), top
 
 
-def centre_and_scale(counts: Floats, keep: Mask, rough: float, top: int) -> tuple[float, float]:
+def centre_and_scale(counts: Floats, keep: Flags, rough: float, top: int) -> tuple[float, float]:
     """From the histogram around `rough`: the mean, and the larger of the deviation and 0.3 of the far 2%."""
     values = bin_values(top - BELOW, top + ABOVE)
     mass = np.where(keep, np.maximum(counts, 0.0), 0.0)
@@ -87,7 +85,7 @@ def centre_and_scale(counts: Floats, keep: Mask, rough: float, top: int) -> tupl
     return rough + mean, scale if scale > 0.0 else fallback
 
 
-def pooled_scale(counts: Floats, keep: Mask) -> float | None:
+def pooled_scale(counts: Floats, keep: Flags) -> float | None:
     """One scale for all entries of a table, from one histogram of them all; None if no entry but zeros survived.
 
     It is the scale at which entries, clipped to `LIMIT` scales, have a mean square of 1 in units of the scale: their

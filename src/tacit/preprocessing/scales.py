@@ -30,17 +30,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers, Table
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, standardize
 from tacit.preprocessing import magnitudes
 from tacit.privacy import Budget, Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems import clip_rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Table = NDArray[np.floating]
 
 _BLOCK = 1 << 14
 _LEAST_SHARE = 0.15

@@ -9,12 +9,11 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from tacit._types import Floats
 from tacit.privacy import checks
-
-Floats = NDArray[np.float64]
+from tacit.problems.penalty import LARGEST, SMALLEST
 
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
 _RESHAPE = (
@@ -22,7 +21,6 @@ _RESHAPE = (
     " or array.reshape(1, -1) if it holds a single row."
 )
 AVERAGING = ("last", "tail", "periodic")
-LARGEST, SMALLEST = 1e100, 1e-100  # of a declared number: squares and quotients of such numbers stay finite
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:

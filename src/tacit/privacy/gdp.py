@@ -82,11 +82,6 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
     return _safe_root(lambda epsilon: delta_from_mu(mu, epsilon) / delta - 1.0, high / 2, high, step=1.0)
 
 
-def compose_mu(*mus: float) -> float:
-    """The mu of several adaptive Gaussian releases."""
-    return math.hypot(*mus)
-
-
 def _mills(x: Any) -> Any:
     """Phi(-x) / phi(x), for a number or an array."""
     return math.sqrt(math.pi / 2) * erfcx(x / _SQRT2)

@@ -1,49 +1,47 @@
-"""What is minimised, and over what: losses, penalties, constraints and bounded data.
+"""What is minimised, and over what: losses, the penalty, constraints and bounded rows.
 
-A linear model minimises a loss of its margins plus a penalty on its coefficients, perhaps inside a
-constraint, on data that lies within declared bounds. Each of these is a small frozen object, and all of a
-kind have one shape, so that a solver can say what it needs of them:
+A linear model minimises a loss of its margins plus a penalty on its coefficients, perhaps inside a constraint, on rows
+of bounded size. Each of these is a small frozen object:
 
-- a **loss** (`Loss`) has `value`, `derivative`, and the bounds `curvature` and `lipschitz` on its second and
-  first derivative; `conjugate` and `probability` where they are natural;
-- a **penalty** (`Penalty`) has `value`, `prox` and `strong_convexity`, and two of them add up with `+`;
-- a **constraint** has `project`, `linear_oracle` and `contains`;
-- **bounded data** (`BoundedData`) is clipped when it is made, each row by itself.
+- a **loss** (`Loss`, one object for each) has `value`, `derivative`, and bounds on both derivatives;
+- a **penalty** (`Penalty`) has strengths, bounds and `prox`;
+- a **constraint** (`L1Ball`) has `project` and `linear_oracle`;
+- **rows** are clipped by `clip_rows`, each by itself.
 
-`scalar` holds the same formulas one number at a time, for compiled loops over rows.
+`slopes` holds the losses' derivatives one number at a time, for compiled loops over rows.
 
-Nothing here is random, reads a budget or knows of a solver. Of the library this room may import only
-`tacit.privacy`, and so far it needs nothing.
+Nothing here is random, reads a budget or knows of a solver. Of the library this room may import only `tacit.privacy`.
 """
 
-from tacit.problems.constraints import L1Ball, Vertex
-from tacit.problems.data import BoundedData, DataBounds, clip_entries, clip_labels, clip_rows, row_norm
-from tacit.problems.losses import HingeLoss, HuberLoss, LogisticLoss, Loss, SquaredHingeLoss, SquaredLoss
-from tacit.problems.multinomial import MultinomialLoss
-from tacit.problems.penalties import L1, L2, Box, ElasticNet, NonNegative, NoPenalty, Penalty, Sum
+from tacit.problems.constraints import L1Ball
+from tacit.problems.data import clip_rows, row_norm
+from tacit.problems.losses import (
+    HINGE,
+    HUBER,
+    LOGISTIC,
+    LOSSES,
+    MULTINOMIAL,
+    SQUARED,
+    SQUARED_HINGE,
+    Loss,
+    sigmoid,
+    softmax,
+)
+from tacit.problems.penalty import Penalty
 
 __all__ = [
-    "L1",
-    "L2",
-    "BoundedData",
-    "Box",
-    "DataBounds",
-    "ElasticNet",
-    "HingeLoss",
-    "HuberLoss",
+    "HINGE",
+    "HUBER",
+    "LOGISTIC",
+    "LOSSES",
+    "MULTINOMIAL",
+    "SQUARED",
+    "SQUARED_HINGE",
     "L1Ball",
-    "LogisticLoss",
     "Loss",
-    "MultinomialLoss",
-    "NoPenalty",
-    "NonNegative",
     "Penalty",
-    "SquaredHingeLoss",
-    "SquaredLoss",
-    "Sum",
-    "Vertex",
-    "clip_entries",
-    "clip_labels",
     "clip_rows",
     "row_norm",
+    "sigmoid",
+    "softmax",
 ]

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.compilation import compiled
-
-FloatArray = NDArray[np.float64]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -31,8 +30,8 @@ class Elementwise:
     """
 
     def __init__(self, scalar: Callable[..., float]) -> None:
-        self._formula = cast(Callable[..., FloatArray], getattr(scalar, "py_func", scalar))
+        self._formula = cast(Callable[..., Floats], getattr(scalar, "py_func", scalar))
 
-    def __call__(self, *operands: ArrayLike) -> FloatArray:
+    def __call__(self, *operands: ArrayLike) -> Floats:
         """Apply the formula to each element."""
         return self._formula(*(np.asarray(operand, dtype=np.float64) for operand in operands))

@@ -5,27 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.privacy import checks
-from tacit.problems.compiled import FloatArray
-
-# The sum of d absolute values is off by at most d 2^-53, relatively: this covers d = 2^20 coordinates.
-_ROUNDING = 2.0**-33
-
-
-@dataclass(frozen=True)
-class Vertex:
-    """The point `sign * radius * e_index` of an l1 ball in `size` dimensions."""
-
-    index: int
-    sign: int
-    radius: float
-    size: int
-
-    def dense(self) -> FloatArray:
-        """The vertex as a vector."""
-        vector = np.zeros(self.size)
-        vector[self.index] = self.sign * self.radius
-        return vector
 
 
 @dataclass(frozen=True)
@@ -44,7 +25,7 @@ class L1Ball:
     >>> ball.project([3.0, -2.0, 0.5])
     array([ 1.5, -0.5,  0. ])
     >>> ball.linear_oracle([0.1, -7.0, 2.0])
-    Vertex(index=1, sign=1, radius=2.0, size=3)
+    (1, 1)
     """
 
     radius: float
@@ -52,13 +33,7 @@ class L1Ball:
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.positive("radius", self.radius))
 
-    def contains(self, w: ArrayLike) -> bool:
-        """Whether |w|_1 <= radius, up to the rounding of the sum."""
-        with np.errstate(over="ignore"):
-            size = np.abs(np.asarray(w, dtype=np.float64)).sum()
-        return bool(size <= self.radius * (1.0 + _ROUNDING))
-
-    def project(self, w: ArrayLike) -> FloatArray:
+    def project(self, w: ArrayLike) -> Floats:
         """The point of the ball nearest to w in Euclidean distance."""
         # Outside the ball the answer is sign(w) max(|w| - theta, 0), with theta such that |w|_1 = radius.
         point = np.array(w, dtype=np.float64)
@@ -69,10 +44,10 @@ class L1Ball:
         # As theta >= max |w| - radius, sizes may count from the maximum, and all that lie more than a radius
         # below it are alike. This keeps every digit when |w| is far larger than the radius.
         depth = np.maximum(sizes - sizes.max(), -self.radius)
-        nearest: FloatArray = np.copysign(np.maximum(depth - self._threshold(depth), 0.0), point)
+        nearest: Floats = np.copysign(np.maximum(depth - self._threshold(depth), 0.0), point)
         return nearest
 
-    def _threshold(self, depth: FloatArray) -> float:
+    def _threshold(self, depth: Floats) -> float:
         """The t for which max(depth - t, 0) adds up to the radius."""
         # If the k largest stay positive, t = (their sum - radius) / k; k is the last one for which they do.
         falling = np.sort(depth)[::-1]
@@ -80,8 +55,8 @@ class L1Ball:
         kept = np.count_nonzero(falling > candidates)
         return float(candidates[kept - 1])
 
-    def linear_oracle(self, gradient: ArrayLike) -> Vertex:
-        """The vertex v with the smallest gradient.v; the first one on a tie."""
+    def linear_oracle(self, gradient: ArrayLike) -> tuple[int, int]:
+        """The vertex v = sign radius e_index with the smallest gradient.v, as (index, sign); the first on a tie."""
         g = np.asarray(gradient, dtype=np.float64)
         index = int(np.argmax(np.abs(g)))
-        return Vertex(index, -1 if g[index] > 0.0 else 1, self.radius, g.size)
+        return index, -1 if g[index] > 0.0 else 1

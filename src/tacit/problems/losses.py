@@ -1,215 +1,134 @@
-"""Losses of one margin: what a prediction costs, and how fast that cost can change.
+"""Losses of a margin: what a prediction costs, and how fast that cost can change.
 
-A loss l(m, y) is convex in the margin m = x.w. `curvature` bounds its second derivative and `lipschitz` its
-first, over all margins and labels; where no bound exists it is infinity. The gradient of one row in w is
-`derivative(m, y) * x`, so its norm is at most `lipschitz * |x|`.
+A loss l(m, y) is convex in the margin m = x.w. The gradient of one row in w is l'(m, y) x, of norm at most `slope` |x|.
+The multinomial loss has K margins a row, and what is said of derivatives holds for the gradient in all of them.
 
-`conjugate(u, y)` is the supremum over m of u m - l(m, y), infinite outside its domain; the variable alpha of
-the usual dual problem enters it as u = -alpha.
-
-Classification losses take labels -1 and +1, regression losses real labels. Arrays broadcast.
-
-The arrays here are for looking at a problem as a whole. What a row contributes to a private release is
-computed with the same formulas from `scalar`, in a loop over that row.
+The arrays here are for looking at a problem as a whole. What a row contributes to a private release is computed with
+the same formulas from `tacit.problems.slopes`, in a loop over that row.
 """
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from tacit.privacy import checks
-from tacit.problems import scalar
-from tacit.problems.compiled import Elementwise, FloatArray
+from tacit._types import Floats
+from tacit.problems import slopes
+from tacit.problems.compiled import Elementwise
 
-_sigmoid = Elementwise(scalar.sigmoid)
-
-
-class Loss(Protocol):
-    """The shape of a loss."""
-
-    @property
-    def curvature(self) -> float:
-        """An upper bound on the second derivative in the margin; infinite for a loss with a kink."""
-
-    @property
-    def lipschitz(self) -> float:
-        """An upper bound on the absolute derivative in the margin; infinite for a loss that grows faster."""
-
-    def value(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The loss of each row."""
-
-    def derivative(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The derivative of each row's loss in its margin."""
-
-
-class _MarginLoss:
-    """A loss without parameters: its formulas, applied to arrays."""
-
-    curvature: ClassVar[float]
-    lipschitz: ClassVar[float]
-    _value: ClassVar[Elementwise]
-    _derivative: ClassVar[Elementwise]
-
-    def value(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The loss of each row."""
-        return self._value(margin, y)
-
-    def derivative(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The derivative of each row's loss in its margin."""
-        return self._derivative(margin, y)
+_slope = Elementwise(slopes.slope)
+sigmoid = Elementwise(slopes.sigmoid)
+"""The probability of the label +1 at each margin of a logistic model."""
 
 
 @dataclass(frozen=True)
-class SquaredLoss(_MarginLoss):
-    """l(m, y) = (m - y)^2 / 2, for real y.
-
-    Examples
-    --------
-    >>> from tacit.problems import SquaredLoss
-    >>> SquaredLoss().value([0.0, 3.0], [1.0, 1.0])
-    array([0.5, 2. ])
-    """
-
-    curvature = 1.0
-    lipschitz = math.inf
-    _value = Elementwise(scalar.squared_value)
-    _derivative = Elementwise(scalar.squared_derivative)
-
-    def conjugate(self, dual: ArrayLike, y: ArrayLike) -> FloatArray:
-        """u^2 / 2 + u y."""
-        u, label = _floats(dual, y)
-        return u * (0.5 * u + label)
-
-
-@dataclass(frozen=True)
-class HuberLoss:
-    """l(m, y) = r^2 / 2 where |r| <= delta, else delta (|r| - delta / 2), with r = m - y.
-
-    Its derivative is the residual clipped to [-delta, delta]: squared loss with clipped residuals.
+class Loss:
+    """One loss, and what is known of it.
 
     Parameters
     ----------
-    delta : float
-        The residual at which the loss turns from quadratic to linear; above 0.
+    name : str
+        What users call it.
+    code : int
+        What compiled functions call it (`tacit.problems.slopes`).
+    curvature : float
+        An upper bound on the second derivative in the margin.
+    typical : float
+        What is left of it on standardised columns where many gradients are clipped; for the noise that is stated.
+    slope : float
+        An upper bound on the absolute derivative in the margin; infinite for a loss that grows faster.
 
     Examples
     --------
-    >>> from tacit.problems import HuberLoss
-    >>> HuberLoss(delta=1.0).derivative([0.5, 9.0], 0.0)
-    array([0.5, 1. ])
-    """
-
-    delta: float
-
-    curvature: ClassVar[float] = 1.0
-    _value: ClassVar[Elementwise] = Elementwise(scalar.huber_value)
-    _derivative: ClassVar[Elementwise] = Elementwise(scalar.huber_derivative)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", checks.positive("delta", self.delta))
-
-    @property
-    def lipschitz(self) -> float:
-        """The clip on the residual."""
-        return self.delta
-
-    def value(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The loss of each row."""
-        return self._value(margin, y, self.delta)
-
-    def derivative(self, margin: ArrayLike, y: ArrayLike) -> FloatArray:
-        """The clipped residual of each row."""
-        return self._derivative(margin, y, self.delta)
-
-    def conjugate(self, dual: ArrayLike, y: ArrayLike) -> FloatArray:
-        """u^2 / 2 + u y where |u| <= delta, else infinity."""
-        u, label = _floats(dual, y)
-        return np.where(np.abs(u) <= self.delta, u * (0.5 * u + label), math.inf)
-
-
-@dataclass(frozen=True)
-class LogisticLoss(_MarginLoss):
-    """l(m, y) = log(1 + exp(-y m)), for y in {-1, +1}.
-
-    Examples
-    --------
-    >>> from tacit.problems import LogisticLoss
-    >>> LogisticLoss().derivative([0.0, 1e4], [1.0, -1.0])
+    >>> from tacit.problems import LOGISTIC, SQUARED
+    >>> SQUARED.value([0.0, 3.0], [1.0, 1.0])
+    array([0.5, 2. ])
+    >>> LOGISTIC.derivative([0.0, 1e4], [1.0, -1.0])
     array([-0.5,  1. ])
     """
 
-    curvature = 0.25  # p (1 - p) <= 1/4
-    lipschitz = 1.0
-    _value = Elementwise(scalar.logistic_value)
-    _derivative = Elementwise(scalar.logistic_derivative)
+    name: str
+    code: int
+    curvature: float
+    typical: float
+    slope: float
 
-    def probability(self, margin: ArrayLike) -> FloatArray:
-        """The probability of the label +1: the inverse link 1 / (1 + exp(-m))."""
-        return _sigmoid(margin)
+    @property
+    def words(self) -> str:
+        """The name in a sentence."""
+        return self.name.replace("_", " ")
 
-    def conjugate(self, dual: ArrayLike, y: ArrayLike) -> FloatArray:
-        """Minus the entropy, s log s + (1 - s) log(1 - s), where s = -u y lies in [0, 1], else infinity."""
-        u, label = _floats(dual, y)
-        s = -u * label
-        inside = np.clip(s, 0.0, 1.0)
-        return np.where(s == inside, _x_log_x(inside) + _x_log_x(1.0 - inside), math.inf)
+    def value(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> Floats:
+        """The loss of each row; `shape` is that of `tacit.problems.slopes`."""
+        m, y = np.asarray(margins, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+        if self == MULTINOMIAL:
+            return _multinomial(m, y.astype(np.int64))
+        if self == LOGISTIC:
+            return np.maximum(-y * m, 0.0) + np.log1p(np.exp(-np.abs(y * m)))
+        if self == SQUARED_HINGE:
+            return np.square(np.maximum(1.0 - y * m, 0.0))
+        if self == HUBER:
+            return _rounded(m - y, np.clip(m - y, -shape, shape))
+        if self == HINGE:
+            return _rounded(1.0 - y * m, np.clip(1.0 - y * m, 0.0, shape)) / shape
+        return 0.5 * np.square(m - y)
 
-
-@dataclass(frozen=True)
-class HingeLoss(_MarginLoss):
-    """l(m, y) = max(0, 1 - y m), for y in {-1, +1}.
-
-    It has a kink at y m = 1, where `derivative` returns the subgradient 0 and no curvature bound exists.
-
-    Examples
-    --------
-    >>> from tacit.problems import HingeLoss
-    >>> HingeLoss().value([0.0, 2.0], 1.0)
-    array([1., 0.])
-    """
-
-    curvature = math.inf
-    lipschitz = 1.0
-    _value = Elementwise(scalar.hinge_value)
-    _derivative = Elementwise(scalar.hinge_derivative)
-
-    def conjugate(self, dual: ArrayLike, y: ArrayLike) -> FloatArray:
-        """-s where s = -u y lies in [0, 1], else infinity."""
-        u, label = _floats(dual, y)
-        s = -u * label
-        return np.where((s >= 0.0) & (s <= 1.0), -s, math.inf)
+    def derivative(self, margins: ArrayLike, targets: ArrayLike, shape: float = 1.0) -> Floats:
+        """The derivative of each row's loss in its margin, or in each of its margins."""
+        if self == MULTINOMIAL:
+            chances = softmax(margins)
+            place = np.arange(len(chances)), np.asarray(targets, dtype=np.int64)
+            chances[place] = 0.0
+            chances[place] = -chances.sum(axis=1)
+            return chances
+        return _slope(margins, targets, self.code, shape)
 
 
-@dataclass(frozen=True)
-class SquaredHingeLoss(_MarginLoss):
-    """l(m, y) = max(0, 1 - y m)^2, for y in {-1, +1}.
-
-    Examples
-    --------
-    >>> from tacit.problems import SquaredHingeLoss
-    >>> SquaredHingeLoss().value([-1.0, 2.0], 1.0)
-    array([4., 0.])
-    """
-
-    curvature = 2.0
-    lipschitz = math.inf
-    _value = Elementwise(scalar.squared_hinge_value)
-    _derivative = Elementwise(scalar.squared_hinge_derivative)
-
-    def conjugate(self, dual: ArrayLike, y: ArrayLike) -> FloatArray:
-        """s^2 / 4 - s where s = -u y is at least 0, else infinity."""
-        u, label = _floats(dual, y)
-        s = -u * label
-        return np.where(s >= 0.0, s * (0.25 * s - 1.0), math.inf)
+def _multinomial(margins: Floats, labels: NDArray[np.int64]) -> Floats:
+    # (m_top - m_label) + log(1 + sum of exp(m_j - m_top) over the others): small losses keep their digits.
+    rows, top = np.arange(len(margins)), margins.argmax(axis=1)
+    behind = np.exp(margins - margins[rows, top, None])
+    behind[rows, top] = 0.0
+    value: Floats = margins[rows, top] - margins[rows, labels] + np.log1p(behind.sum(axis=1))
+    return value
 
 
-def _floats(dual: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    return np.asarray(dual, dtype=np.float64), np.asarray(y, dtype=np.float64)
+def _rounded(slack: Floats, within: Floats) -> Floats:
+    """slack^2 / 2 as far as it is within a range, and its tangent beyond."""
+    return within * (slack - 0.5 * within)
 
 
-def _x_log_x(x: FloatArray) -> FloatArray:
-    """The function x log x, continued by 0 at x = 0."""
-    return x * np.log(np.maximum(x, np.finfo(np.float64).smallest_normal))
+def softmax(margins: ArrayLike) -> Floats:
+    """The probability of each class, for each row of margins."""
+    rows = np.ascontiguousarray(margins, dtype=np.float64)
+    out = np.empty_like(rows)
+    slopes.softmax_rows(rows, out)
+    return out
+
+
+SQUARED = Loss("squared", slopes.IS_SQUARED, curvature=1.0, typical=0.45, slope=math.inf)
+"""(m - y)^2 / 2, for real y."""
+
+LOGISTIC = Loss("logistic", slopes.IS_LOGISTIC, curvature=0.25, typical=0.13, slope=1.0)
+"""log(1 + exp(-y m)), for y in {-1, +1}. Its second derivative is p (1 - p)."""
+
+# The Hessian of a row is diag(p) - p p^T. v^T (diag(p) - p p^T) v is the variance of v under p: at most
+# (max v - min v)^2 / 4 <= |v|^2 / 2. And |p - e_y|^2 = (1 - p_y)^2 + the sum of the other p_k^2 <= 2 (1 - p_y)^2 <= 2.
+MULTINOMIAL = Loss("multinomial", slopes.IS_MULTINOMIAL, curvature=0.5, typical=0.11, slope=math.sqrt(2.0))
+"""log sum_k exp(m_k) - m_y, for K margins and a class number y. Its gradient is softmax(m) - e_y."""
+
+HUBER = Loss("huber", slopes.IS_HUBER, curvature=1.0, typical=0.45, slope=1.0)
+"""r^2 / 2 for |r| up to the shape, then its tangent, with r = m - y: the squared loss with clipped residuals.
+
+Its slope is at most the shape; no estimator asks for it.
+"""
+
+HINGE = Loss("hinge", slopes.IS_HINGE, curvature=1.0, typical=0.25, slope=1.0)
+"""max(0, 1 - y m), for y in {-1, +1}, its kink rounded over a width: the shape. The curvature is for a width of 1."""
+
+SQUARED_HINGE = Loss("squared_hinge", slopes.IS_SQUARED_HINGE, curvature=2.0, typical=0.2, slope=math.inf)
+"""max(0, 1 - y m)^2, for y in {-1, +1}."""
+
+LOSSES = {loss.name: loss for loss in (SQUARED, LOGISTIC, MULTINOMIAL, HINGE, SQUARED_HINGE)}
+"""Those that an estimator may ask for, by name."""

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import __version__
+from tacit._types import Floats
 from tacit.estimators.base import dense
 from tacit.privacy import Guarantee, UnsupportedEventError
 from tacit.report.page import COLOURS, Part, escaped, interval, page, section, stacked_bar, swatch, table
 
-Floats = NDArray[np.float64]
 Grade = Literal["voids", "told", "public", "outside"]
 
 MOST_ROWS = 200  # coefficients shown of one class

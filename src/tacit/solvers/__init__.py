@@ -3,6 +3,7 @@
 A solver sees bounded rows and a gate. It releases what its plan says and returns weights.
 """
 
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss
 from tacit.solvers.coordinate import CoordinateSolver
 from tacit.solvers.dual import DualSolver
 from tacit.solvers.frank_wolfe import FrankWolfeSolver
@@ -14,7 +15,7 @@ from tacit.solvers.one_shot import OneShotSolver
 from tacit.solvers.rescaled import WIDE
 from tacit.solvers.sgd import SGDSolver
 from tacit.solvers.statistics import StatisticsSolver
-from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Strengths, Task
+from tacit.solvers.task import Options, PenaltyName, Rows, Solution, Solver, Task
 from tacit.solvers.text import signal
 
 _ALL: tuple[Solver, ...] = (
@@ -46,19 +47,19 @@ def _default(task: Task) -> str:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
     if task.options.l1_radius is not None:
         return "frank-wolfe"
-    if task.loss in ("hinge", "squared hinge"):
+    if task.loss in (HINGE, SQUARED_HINGE):
         if task.outputs > 1:
             return "dual"
         alone = task.budget.adjacency == "replace-one" or task.penalties != ("l2",)  # which sgd does not serve
-        return "coordinate" if alone and task.loss == "squared hinge" else "sgd"
+        return "coordinate" if alone and task.loss == SQUARED_HINGE else "sgd"
     if task.penalties != ("l2",):
-        if task.loss == "multinomial":
+        if task.loss == MULTINOMIAL:
             return "sgd"
-        return "greedy" if "l1" in task.penalties and task.loss == "squared" and _is_wide(task) else "coordinate"
+        return "greedy" if "l1" in task.penalties and task.loss == SQUARED and _is_wide(task) else "coordinate"
     if task.sparse and task.d > WIDE:
-        if task.loss == "logistic":
+        if task.loss == LOGISTIC:
             return "one-shot" if signal(task) < _LITTLE and not task.options.given else "gradient"
-        if task.loss == "multinomial" and task.budget.adjacency == "add-remove":
+        if task.loss == MULTINOMIAL and task.budget.adjacency == "add-remove":
             return "sgd"
     return "gradient"
 
@@ -66,8 +67,8 @@ def _default(task: Task) -> str:
 def choose(name: str, task: Task) -> Solver:
     """The solver of that name, or the default for "auto"; refuses a task it cannot serve, and names those that can."""
     solver = SOLVERS[_default(task) if name == "auto" else name]
-    loss = f"the {task.loss} loss"
-    asked: tuple[tuple[str, str, str], ...] = (
+    loss = f"the {task.loss.words} loss"
+    asked: tuple[tuple[str, Loss | str, str], ...] = (
         ("losses", task.loss, loss)
         if task.outputs == 1
         else ("multiclass", task.loss, f"{loss} of more than two classes"),
@@ -101,7 +102,6 @@ __all__ = [
     "Solution",
     "Solver",
     "StatisticsSolver",
-    "Strengths",
     "Task",
     "choose",
 ]

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.kernels import frank_wolfe_dense as dense
 from tacit.kernels import frank_wolfe_queue as queue
 from tacit.privacy.mechanisms.vertices import SAMPLERS, Rounds, VertexSampler
 from tacit.solvers.passes import SHRINK
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

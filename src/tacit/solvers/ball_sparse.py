@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats, Integers
 from tacit.kernels import frank_wolfe as kernels
 from tacit.kernels import frank_wolfe_columns as by_column
 from tacit.kernels import frank_wolfe_lazy as lazy
@@ -19,7 +20,7 @@ from tacit.kernels.frank_wolfe import Rule
 from tacit.kernels.frank_wolfe_columns import Columns, Entries
 from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler, write_scores
 from tacit.privacy.mechanisms.vertices import NO_BUCKETS, SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
-from tacit.solvers.ball import DenseGradient, Floats, Gradient, Integers, Path, Scoring, zeros
+from tacit.solvers.ball import DenseGradient, Gradient, Path, Scoring, zeros
 
 _SMALL_SCALE = 2.0**-8
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
@@ -37,7 +38,7 @@ def _each(ranges: list[tuple[int, int]], function: Callable[..., Any], *given: A
         return list(threads.map(lambda k: function(*ranges[k], *given, *own[k]), range(len(ranges))))
 
 
-class _SparseRows(Gradient):
+class SparseRows(Gradient):
     """Of CSR rows, with the rows of every column next to them."""
 
     def _start(self) -> None:
@@ -93,7 +94,7 @@ class _SparseRows(Gradient):
         by_column.sparse_margins(chosen, weights, self._entries, self._columns, out)
 
 
-class SparseGradient(_SparseRows):
+class SparseGradient(SparseRows):
     """Of CSR rows, changed only where a step changes it: Algorithm 2, with due dates."""
 
     def _state(self, n: int) -> None:
@@ -137,7 +138,7 @@ class SparseGradient(_SparseRows):
         return kernels.sparse_walk(words, at, picks, done, stop, self._path.gains, *self._given)
 
 
-class LazyGradient(_SparseRows):
+class LazyGradient(SparseRows):
     """Of CSR rows and the squared loss, exact: linear in the scale of the weights, which every step lowers.
 
     With margins m = scale v, an entry is scale sum v_i x_ij - sum y_i x_ij. Steps change few of the first sums, the
@@ -183,20 +184,6 @@ class LazyGradient(_SparseRows):
     @cached_property
     def _all(self) -> Integers:
         return np.arange(len(self.scores))
-
-
-class RecomputedGradient(_SparseRows):
-    """Of CSR rows, computed anew from all of them after every step: Algorithm 1."""
-
-    def _state(self, n: int) -> None:  # noqa: ARG002
-        self._weights, self._all = np.zeros(len(self.scores)), np.arange(len(self.scores))
-
-    def step(self, t: int, j: int, sign: int) -> None:
-        """Make iteration t; all scores may have changed."""
-        self._weights *= 1.0 - self._path.lengths[t]
-        self._weights[j] += self._path.gain(t, sign)
-        by_column.sparse_gradient(self._entries, self._present, *self._rule, self._weights, self.scores)
-        self.sampler.changed(self._all)
 
 
 def gradient_for(Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None, exact: bool) -> Gradient:

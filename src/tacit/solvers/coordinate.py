@@ -35,24 +35,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.kernels import coordinate as kernels
 from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Gate, Plan, Release, checks, float_sum_slack
+from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns, Walk
-from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from tacit.solvers.passes import SHRINK
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
-_INTERCEPT_LIMIT: dict[LossName, float] = {"squared": LIMIT, "logistic": 1.0, "squared hinge": LIMIT}
 """What a row's derivative is clipped to for the intercept: wide, as targets that lean to one side would bias it."""
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
@@ -90,15 +87,15 @@ class Settings:
         return cls(
             passes,
             clip=options.clip or usual * min(growth, _NO_CLIP),
-            intercept_limit=min(_INTERCEPT_LIMIT[task.loss], task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
+            intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, _NO_CLIP),
             step=options.step or 1.0,
             loops=min(loops, passes),
             tail=passes - passes // 2 if averaging == "tail" else 1,
         )
 
-    def amplification(self, loss: LossName) -> float:
+    def amplification(self, loss: Loss) -> float:
         """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
-        held = 1.0 - min(1.0, self.step * TYPICAL_CURVATURE[loss] / CURVATURE[loss])
+        held = 1.0 - min(1.0, self.step * loss.typical / loss.curvature)
         reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
         tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
         reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
@@ -110,8 +107,8 @@ class CoordinateSolver:
     """Noisy proximal coordinate descent."""
 
     name: ClassVar[str] = "coordinate"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = (
@@ -130,14 +127,14 @@ class CoordinateSolver:
         first, left = smoothness.releases(task, share)
         return Plan(*first, Release("passes", "gaussian", share=left, count=Settings.of(task).passes))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
         settings = Settings.of(task)
         columns = Columns(task, rows)
         bounds = smoothness.constants(task, columns, gate)
         clipping = _Clipping.of(task, settings, columns, bounds)
-        steps = settings.step / (CURVATURE[task.loss] * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, *strengths.of_weights(task.d), task.n)
+        steps = settings.step / (task.loss.curvature * bounds)
+        rules = kernels.rules(clipping.caps, clipping.units, steps, penalty.with_intercept(), task.n)
         w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
         average = _Average(settings)
@@ -222,32 +219,3 @@ class _Average:
     def _take(self, total: Floats, count: int) -> None:
         self._total = self._total + total
         self._count += count
-
-
-def paper_deviations(lipschitz: Floats, n: int, updates: int, epsilon: float, delta: float) -> Floats:
-    """Noise of the paper's Theorem 3.1, in closed form, for comparison; the solver calibrates exactly and needs less.
-
-    sigma_j = L_j sqrt(12 K log(1/delta)) / (n epsilon) on the derivative of the *mean* loss in weight j, for K updates
-    in all, |l'(.) x_ij| <= L_j, and neighbours that replace one row.
-
-    Parameters
-    ----------
-    lipschitz : array of float
-        L_j.
-    n, updates : int
-        Rows, and T K of the paper.
-    epsilon : float
-        In (0, 1]: the theorem says nothing beyond.
-    delta : float
-        In (0, 1/3).
-    """
-    n, updates = checks.count("n", n), checks.count("updates", updates)
-    epsilon, delta = checks.positive("epsilon", epsilon), checks.positive("delta", delta)
-    if epsilon > 1.0:
-        raise ValueError(f"Theorem 3.1 holds for epsilon in (0, 1], got {epsilon!r}")
-    if delta >= 1.0 / 3.0:
-        raise ValueError(f"Theorem 3.1 holds for delta in (0, 1/3), got {delta!r}")
-    bounds = np.asarray(lipschitz, dtype=np.float64)
-    if not np.all(bounds >= 0.0) or not np.all(np.isfinite(bounds)):
-        raise ValueError("lipschitz must hold finite numbers of at least 0")
-    return bounds * math.sqrt(12.0 * updates * math.log(1.0 / delta)) / (n * epsilon)

@@ -35,23 +35,23 @@ each, from all rows: 2 C sqrt(L).
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import dual as kernels
 from tacit.kernels import gradient as rowwise
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import Batches, GaussianSequence, GaussianVector, SampledSteps, Sensitivity, Tape
+from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
-from tacit.solvers.passes import CODES, CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _BATCH = 300
 _PASSES = 10
@@ -86,17 +86,15 @@ class Settings:
         growth = max(1.0, math.sqrt(task.calm))
         whole = growth > _CALM and options.batch_size is None and options.variant == "secret"
         batch = task.n if whole else min(options.batch_size or _BATCH, task.n)
-        most = _MOST_STEPS * (4 if task.loss == "hinge" else 1)  # whose dual is not curved
-        far, bearable, long, penalty = _FAR if task.loss == "squared" else _BOUNDED
+        most = _MOST_STEPS * (4 if task.loss == HINGE else 1)  # whose dual is not curved
+        far, bearable, long, penalty = _FAR if task.loss == SQUARED else _BOUNDED
         nu = max(task.nu, 1e-300)
         passes = min(most, most / 100 * growth) if whole else _PASSES * min(max(1.0, math.sqrt(long / nu)), 10.0)
         return cls(
             steps=max(1, round((options.n_passes or passes) * task.n / batch)),
             batch=float(batch),
             sampling=batch / task.n,
-            reach=far
-            * min(1.0, (bearable / nu) ** 0.4)
-            * (min(growth, 4.0) if whole and task.loss != "hinge" else 1.0),
+            reach=far * min(1.0, (bearable / nu) ** 0.4) * (min(growth, 4.0) if whole and task.loss != HINGE else 1.0),
             penalty=max(penalty / growth**2, _SMALLEST) if whole else penalty,
             momentum=whole,
             kink=_KINK / growth**2 if whole else 0.0,
@@ -108,8 +106,8 @@ class DualSolver:
     """Stochastic dual coordinate steps with a secret dual vector."""
 
     name: ClassVar[str] = "dual"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "hinge", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("logistic", "hinge", "squared hinge")
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, HINGE, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = (LOGISTIC, HINGE, SQUARED_HINGE)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size", "clip", "variant", "inner")
@@ -134,12 +132,12 @@ class DualSolver:
             Release("updates", "gaussian", share=(1.0 - _CURVATURE_SHARE) * share, count=settings.steps),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The last iterate."""
         if task.options.variant == "primal":
-            return _primal(task, rows, strengths, gate)
+            return _primal(task, rows, penalty, gate)
         settings = Settings.of(task)
-        l2 = np.maximum(strengths.l2, settings.penalty)
+        l2 = np.maximum(penalty.l2, settings.penalty)
         own = float(l2.mean())
         l2 = np.append(l2, min(own, _INTERCEPT) if settings.momentum else own)
         scale = 1.0 / (task.n * l2)
@@ -239,15 +237,15 @@ def _sequential(
     return v, gate.noise("updates", mechanism.sensitivity) * math.sqrt(passes * len(batches))
 
 
-def _primal(task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+def _primal(task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
     """Some weights at a time, each moved by at most C from all rows; margins are computed anew and stay secret."""
     size = _primal_size(task)
     clip = task.options.clip or 0.1
     sensitivity = 2.0 * clip * math.sqrt(size)
     mechanism = GaussianVector(Sensitivity(sensitivity, sensitivity), bound=clip)
     passes = Passes(task, rows)
-    curvature = CURVATURE[task.loss] * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
-    l2 = np.append(strengths.l2, 0.0)
+    curvature = task.loss.curvature * np.maximum(passes.squares(math.inf) / task.n, 1e-12)
+    l2 = np.append(penalty.l2, 0.0)
     theta = np.zeros((1, task.d + 1))
     left: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     for _ in range(_primal_steps(task)):
@@ -274,12 +272,24 @@ def _mechanism(task: Task, clip: float) -> GaussianVector:
     return GaussianVector(Sensitivity.vector(size), bound=task.n * clip)
 
 
+class _Kernels(NamedTuple):
+    """The compiled functions for one kind of table."""
+
+    pulls: Any
+    batch: Any
+    steps: Any
+
+
+_DENSE = _Kernels(kernels.dense_pulls, kernels.dense_batch, kernels.dense_steps)
+_SPARSE = _Kernels(kernels.sparse_pulls, kernels.sparse_batch, kernels.sparse_steps)
+
+
 class _Duals:
     """The dual variables of all rows; they never leave this module."""
 
     def __init__(self, task: Task, rows: Rows, scale: Floats, settings: Settings) -> None:
         self._targets = rows.targets
-        self._loss = CODES[task.loss]
+        self._loss = task.loss.code
         self._inner = kernels.NEWTON if task.options.inner == "newton" else kernels.EXACT
         self._kink = settings.kink
         self._bias = 1.0 if task.fit_intercept else 0.0
@@ -287,15 +297,15 @@ class _Duals:
         self._norms, self._pulls = np.empty(len(rows.targets)), np.ones(len(rows.targets))
         self._parts: tuple[Any, ...]
         if isinstance(rows.Z, csr_array):
-            self._kind = "sparse"
+            self._kernels = _SPARSE
             self._parts = rows.Z.data, rows.Z.indices, rows.Z.indptr
         else:
-            self._kind = "dense"
+            self._kernels = _DENSE
             self._parts = (rows.Z,)
-        self._kernel("pulls")(*self._parts, self._bias, np.ones_like(scale), self._norms)
+        self._kernels.pulls(*self._parts, self._bias, np.ones_like(scale), self._norms)
         np.sqrt(self._norms, out=self._norms)
         if not settings.momentum:
-            self._kernel("pulls")(*self._parts, self._bias, scale, self._pulls)
+            self._kernels.pulls(*self._parts, self._bias, scale, self._pulls)
         if task.options.variant != "secret":  # a dual variable must not move by more than the clip either
             self._norms = np.maximum(self._norms, 1.0)
 
@@ -324,7 +334,7 @@ class _Duals:
         out = np.empty_like(theta)
         fixed = self._targets, self._pulls, self._norms, theta, self._alpha
         how = damping, self._loss, self._inner, self._kink, clip
-        self._kernel("batch")(*self._parts, self._bias, rows, *fixed, *how, out)
+        self._kernels.batch(*self._parts, self._bias, rows, *fixed, *how, out)
         return out
 
     def steps(self, batches: Batches, v: Floats, scale: Floats, damping: float, clip: float) -> Floats:
@@ -334,11 +344,8 @@ class _Duals:
         how = damping, self._loss, self._inner, self._kink, clip
         noise = batches.noise, batches.step, batches.bound
         rows = batches.rows, batches.starts
-        self._kernel("steps")(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
+        self._kernels.steps(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
         return released
-
-    def _kernel(self, name: str) -> Any:
-        return getattr(kernels, f"{self._kind}_{name}")
 
     def __repr__(self) -> str:
         return "_Duals(private)"

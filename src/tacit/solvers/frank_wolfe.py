@@ -24,7 +24,7 @@ not, are a function; for classes and with an intercept the class share and the t
 
 A slope lies within its limit by itself for the logistic loss, as |margin| <= radius entry_bound: the limit is
 sigmoid(radius entry_bound + |offset|). For the squared loss it is radius entry_bound + 3, 3 being the largest target,
-or `clip` (the Huber loss). For the squared hinge it is `clip`, 2 unless given.
+or `clip` (the Huber loss). For squared_hinge it is `clip`, 2 unless given.
 
 Assumptions: rows are bounded by the driver; the scales it used were released in the same plan.
 
@@ -39,9 +39,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.kernels import gradient as codes
 from tacit.kernels.frank_wolfe_rows import MOST_UNITS
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Plan, Release, checks
@@ -55,24 +53,17 @@ from tacit.privacy.mechanisms.vertices import (
     Vertices,
     contribution_units,
 )
-from tacit.problems.scalar import sigmoid
+from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE, Loss, Penalty
+from tacit.problems.slopes import sigmoid
 from tacit.solvers import text
 from tacit.solvers.ball import Gradient, Path, Queue, Scoring
 from tacit.solvers.ball_sparse import gradient_for
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0
 _CALM = 1e5
 _TOLERANCE = 0.01
-_CODES: dict[LossName, int] = {
-    "squared": codes.SQUARED,
-    "logistic": codes.LOGISTIC,
-    "squared hinge": codes.SQUARED_HINGE,
-}
 
 
 @dataclass(frozen=True)
@@ -115,9 +106,9 @@ class Settings:
 def slope_limit(task: Task, reach: float, offset: float) -> float:
     """What a slope can be at most where no margin exceeds `reach`, or what it is clipped to."""
     clip = task.options.clip
-    if task.loss == "logistic":
+    if task.loss == LOGISTIC:
         most = float(sigmoid(reach + abs(offset)))
-    elif task.loss == "squared":
+    elif task.loss == SQUARED:
         most = reach + LIMIT
     else:
         most = 2.0 * (1.0 + reach + abs(offset))
@@ -131,8 +122,8 @@ class FrankWolfeSolver:
     """Frank-Wolfe on an l1 ball, with privately drawn vertices."""
 
     name: ClassVar[str] = "frank-wolfe"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter", "l1_radius", "entry_bound", "sampler", "step", "averaging", "clip")
@@ -141,29 +132,29 @@ class FrankWolfeSolver:
     def plan(self, task: Task, share: float) -> Plan:
         """A vertex in every iteration; for classes and with an intercept, their share before and a threshold after."""
         count = Settings.of(task).count
-        if task.loss == "squared":
+        if task.loss == SQUARED:
             return Plan(Release("vertices", "exponential", share=share, count=count))
         return text.planned(task, share, Release("vertices", "exponential", share=1.0, count=count))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
         """The weights of the vertices drawn. Their noise has no deviation to speak of: it is given as zero."""
         settings = Settings.of(task)
         path = settings.path(rows.entry)
-        with_ends = task.fit_intercept and task.loss != "squared"  # the driver centres the target of a regression
+        with_ends = task.fit_intercept and task.loss != SQUARED  # the driver centres the target of a regression
         offset = _offset(task, text.UnitRows(task, rows).class_share(gate)) if with_ends else 0.0
         limit = slope_limit(task, path.radius * rows.entry, offset)
         scoring = Scoring(
-            loss=_CODES[task.loss],
+            loss=task.loss.code,
             bound=rows.entry,
             limit=limit,
-            curvature=CURVATURE[task.loss],
+            curvature=task.loss.curvature,
             units=_units(task, gate),
             offset=offset,
             tolerance=settings.tolerance * limit,
         )
-        targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == "squared" else rows.targets
+        targets = np.clip(rows.targets, -LIMIT, LIMIT) if task.loss == SQUARED else rows.targets
         sampler = settings.sampler if gate.multiplier("vertices") > 0.0 else None
-        exact = task.loss == "squared" and task.options.clip is None
+        exact = task.loss == SQUARED and task.options.clip is None
         gradient = gradient_for(rows.Z, targets, scoring, path, sampler, exact)
         picks = _picks(gradient, path.count, scoring.units, gate)
         chosen, found = path.weights(picks, settings.averaging)
@@ -179,7 +170,7 @@ class FrankWolfeSolver:
 
 def _offset(task: Task, share: text.ClassShare) -> float:
     """The margin that is best for all rows alike."""
-    return share.offset if task.loss == "logistic" else 2.0 * share.p - 1.0
+    return share.offset if task.loss == LOGISTIC else 2.0 * share.p - 1.0
 
 
 def _units(task: Task, gate: Gate) -> int:

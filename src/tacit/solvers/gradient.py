@@ -34,20 +34,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
 from tacit.solvers import rescaled
-from tacit.solvers.passes import CURVATURE, SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 FULL_MATRIX = 2_000
 POWER_STEPS = 4
@@ -70,7 +69,7 @@ class Settings:
         """From n, d and mu alone."""
         width = math.sqrt(task.width)
         kappa = 0.5 * (0.05 / max(task.nu, 1e-12)) ** 0.25
-        kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == "squared" else max(0.3, kappa))
+        kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == SQUARED else max(0.3, kappa))
         growth = max(1.0, math.sqrt(task.calm))
         steps = task.options.n_iter or round(_STEPS * min(40.0, growth))
         return cls(
@@ -86,8 +85,8 @@ class GradientSolver:
     """Noisy gradient steps with a private preconditioner."""
 
     name: ClassVar[str] = "gradient"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL)
+    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ("n_iter",)
@@ -106,32 +105,32 @@ class GradientSolver:
             steps,
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The mean of the second half of the iterates."""
         if rescaled.serves(task):
-            return rescaled.run(task, rows, strengths, gate)
+            return rescaled.run(task, rows, penalty, gate)
         settings = Settings.of(task)
         steps = settings.steps
         passes = Passes(task, rows)
         clip = settings.clip
         sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, passes.depth))
         noise = gate.noise("gradients", sensitivity) / task.n
-        penalty = np.zeros(task.d + 1)
-        penalty[: task.d] = np.maximum(strengths.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
-        curvature = _released_curvature(task, passes, penalty, gate)
+        l2 = np.zeros(task.d + 1)
+        l2[: task.d] = np.maximum(penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
+        curvature = _released_curvature(task, passes, l2, gate)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         w = np.zeros((task.outputs, task.d + 1))
         ahead, mean = w, np.zeros_like(w)
         tail = steps - steps // 2
         for step in range(steps):
             total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK))
-            before, w = w, ahead - curvature.inverse_times(total / task.n + penalty * ahead)
+            before, w = w, ahead - curvature.inverse_times(total / task.n + l2 * ahead)
             if not task.fit_intercept:
                 w[:, -1] = 0.0
             ahead = w + settings.momentum * step / (step + 3) * (w - before)
             if step >= steps - tail:
                 mean += w / tail
-        if task.loss != "squared":
+        if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
             variance = float(curvature.moments @ np.square(noise * curvature.amplification(steps, curvature.moments)))
@@ -176,11 +175,11 @@ class _Curvature:
         return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def _released_curvature(task: Task, passes: Passes, penalty: Floats, gate: Gate) -> _Curvature:
+def _released_curvature(task: Task, passes: Passes, l2: Floats, gate: Gate) -> _Curvature:
     """The second moments, or for many columns their diagonal and how far the largest eigenvalue exceeds it."""
     n, width = task.n, task.width
     radius = Settings.of(task).radius
-    h = CURVATURE[task.loss]
+    h = task.loss.curvature
     slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
     outer = Sensitivity.outer_product(radius)
     sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
@@ -192,8 +191,8 @@ def _released_curvature(task: Task, passes: Passes, penalty: Floats, gate: Gate)
         edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
         # No eigenvalue exceeds the width, so steps stay stable where the noise would lift the bound beyond half of it.
         lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
-        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(penalty))
-        typical = float(penalty[: task.d].mean())
+        factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(l2))
+        typical = float(l2[: task.d].mean())
         least = np.maximum(values - edge, 0.0)
         rest = max(0.0, width - float(least.sum()))  # columns have unit scale, so the eigenvalues add up to the width
         return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
@@ -201,8 +200,8 @@ def _released_curvature(task: Task, passes: Passes, penalty: Floats, gate: Gate)
     values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
     diagonal = values + 2.0 * deviation + floor
     largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, gate))
-    inverse = 1.0 / (h * largest * diagonal + penalty)
-    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, penalty)
+    inverse = 1.0 / (h * largest * diagonal + l2)
+    return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
 
 
 def largest_curvature(task: Task, passes: Passes, diagonal: Floats, radius: float, slack: float, gate: Gate) -> float:

@@ -32,24 +32,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
-from tacit.problems.compiled import Elementwise
-from tacit.problems.scalar import separable_prox
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers import smoothness
 from tacit.solvers.columns import Columns
-from tacit.solvers.passes import CURVATURE, SHRINK
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.passes import SHRINK
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _SELECTION = 0.7
 _MOST_VISITS = 4  # of a weight on average, under usual noise
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
-_prox = Elementwise(separable_prox)
 
 
 @dataclass(frozen=True)
@@ -78,8 +74,8 @@ class GreedySolver:
     """Greedy coordinate descent with private selections."""
 
     name: ClassVar[str] = "greedy"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1", "bounds")
     options: ClassVar[tuple[str, ...]] = ("n_iter", "clip", "step", "smoothness")
@@ -95,7 +91,7 @@ class GreedySolver:
             Release("derivatives", "gaussian", share=(1.0 - _SELECTION) * left, count=rounds),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The last iterate."""
         settings = Settings.of(task)
         n, clip = task.n, settings.clip
@@ -105,19 +101,19 @@ class GreedySolver:
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
         size = clip + float_sum_slack(n, clip, columns.depth)
         derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
-        steps = settings.step / (CURVATURE[task.loss] * bounds)
-        l1, l2, low, high = strengths.of_weights(task.d)
-        w = np.clip(np.zeros(task.d + 1), low, high)
+        steps = settings.step / (task.loss.curvature * bounds)
+        penalty = penalty.with_intercept()
+        w = np.clip(np.zeros(task.d + 1), penalty.low, penalty.high)
         columns.move_to(w)
         for _ in range(settings.rounds):
             sums = columns.derivatives(limits)
-            moved = _prox(w - steps * sums / n, steps, l1, l2, low, high)
+            moved = penalty.prox(w - steps * sums / n, steps)
             scores = n * np.abs(moved - w) / (steps * units)
             change = size + _rounding(w / (steps * units), n, clip)
             selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
             j = gate.release("selections", selection, scores[: task.width])
             released = float(gate.release("derivatives", derivative, sums[j] / units[j])) * units[j]
-            at = float(_prox(w[j] - steps[j] * released / n, steps[j], l1[j], l2[j], low[j], high[j]))
+            at = float(penalty.at(j).prox(w[j] - steps[j] * released / n, steps[j]))
             columns.move(j, at - w[j])
             w[j] = at
         noise = steps * units * gate.multiplier("derivatives") * derivative.sensitivity.under(gate.adjacency) / n

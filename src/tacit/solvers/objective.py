@@ -30,21 +30,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
-from tacit.kernels import gradient as kernels
+from tacit._types import Floats
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
-from tacit.problems import clip_rows
-from tacit.solvers.passes import CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.problems import HUBER, LOGISTIC, SQUARED, Loss, Penalty, clip_rows
+from tacit.solvers.passes import Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 FULL_MATRIX = 2_000
 _WALL = 300.0
@@ -66,7 +63,7 @@ class Settings:
         """From n, d and mu alone."""
         growth = max(1.0, math.sqrt(task.calm))
         radius = math.sqrt(task.width) * min(growth, LIMIT)
-        slope = 1.0 if task.loss == "logistic" else min(growth, 1e6)
+        slope = 1.0 if task.loss == LOGISTIC else min(growth, 1e6)
         return cls(radius, slope)
 
 
@@ -75,8 +72,8 @@ class ObjectiveSolver:
     """Objective perturbation with an approximate minimiser."""
 
     name: ClassVar[str] = "objective"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic")
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
@@ -89,16 +86,16 @@ class ObjectiveSolver:
             Release("stopping point", "gaussian", share=0.02 * share),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The approximate minimiser, with noise."""
         settings = Settings.of(task)
-        radius, slope, h = settings.radius, settings.slope, CURVATURE[task.loss]
+        radius, slope, h = settings.radius, settings.slope, task.loss.curvature
         mechanism = ObjectivePerturbation(slope * radius, h * radius**2)
         convexity = mechanism.convexity(gate.multiplier("linear term"), gate.adjacency)
         deviation = gate.noise("linear term", mechanism.sensitivity)
         least = max(convexity, _FLOOR * task.n * h * radius**2)
-        penalty = np.maximum(task.n * np.append(strengths.l2, 0.0)[: task.width], least)
-        problem = _Problem(task, rows, settings, penalty, 1e-6 * deviation)
+        l2 = np.maximum(task.n * np.append(penalty.l2, 0.0)[: task.width], least)
+        problem = _Problem(task, rows, settings, l2, 1e-6 * deviation)
         w = gate.release("linear term", mechanism, task.width, problem)
 
         resolution = mechanism.resolution(deviation, task.width)
@@ -110,24 +107,24 @@ class ObjectiveSolver:
         )
         noise = np.zeros_like(weights)
         stopping = gate.multiplier("stopping point") * apart
-        noise[0, : task.width] = np.hypot(deviation / (_TYPICAL * task.n * h + penalty), stopping)
+        noise[0, : task.width] = np.hypot(deviation / (_TYPICAL * task.n * h + l2), stopping)
         return Solution(weights, noise)
 
 
 class _Problem:
     """The perturbed objective, as a sum over rows; everything in it is secret."""
 
-    def __init__(self, task: Task, rows: Rows, settings: Settings, penalty: Floats, accuracy: float) -> None:
-        self._task, self._settings, self._penalty = task, settings, penalty
-        self._code = kernels.LOGISTIC if task.loss == "logistic" else kernels.HUBER
-        self._h = CURVATURE[task.loss]
+    def __init__(self, task: Task, rows: Rows, settings: Settings, l2: Floats, accuracy: float) -> None:
+        self._task, self._settings, self._l2 = task, settings, l2
+        self._code = (HUBER if task.loss == SQUARED else task.loss).code
+        self._h = task.loss.curvature
         room = math.sqrt(settings.radius**2 - task.fit_intercept)
         clipped: Any = clip_rows(rows.Z, room)
         self._rows = Rows(clipped, rows.targets)
         self._passes = Passes(task, self._rows)
         # The largest eigenvalue of the Hessian, from above; the wall is as steep as all rows together.
         self._steep = task.n * self._h * settings.radius**2
-        self._smoothness = 2.0 * self._steep + float(penalty.max())
+        self._smoothness = 2.0 * self._steep + float(l2.max())
         self.tolerance = accuracy + 2.0 * self.rounding  # of the gradient, where the search stops
 
     @property
@@ -135,7 +132,7 @@ class _Problem:
         """The most that rounding can change a gradient at weights of norm 2 `_WALL`: in sums, slopes and margins."""
         task, settings = self._task, self._settings
         per_row = (self._passes.depth + 16) * settings.slope + self._h * (task.width + 8) * settings.radius * 2 * _WALL
-        own = (self._penalty.max() + self._steep) * 2 * _WALL + float(np.sqrt(task.width)) * 1e-12
+        own = (self._l2.max() + self._steep) * 2 * _WALL + float(np.sqrt(task.width)) * 1e-12
         return _UNIT * (task.n * settings.radius * per_row + 8 * own)
 
     def gradient(self, w: Floats, linear: Floats) -> Floats:
@@ -143,7 +140,7 @@ class _Problem:
         full = np.zeros((1, self._task.d + 1))
         full[0, : len(w)] = w
         total = self._passes.gradient(full, 1e300, self._settings.slope, self._code)[0, : len(w)]
-        return total + self._penalty * w + linear + self._wall(w) * w
+        return total + self._l2 * w + linear + self._wall(w) * w
 
     def minimiser(self, linear: Floats) -> Floats:
         """Weights with a gradient of norm at most `tolerance`."""
@@ -186,7 +183,7 @@ class _Problem:
     def _newton(self, w: Floats, g: Floats, accuracy: float) -> Floats:
         """The Newton direction, to this relative accuracy where it is found by iteration."""
         weights = self._second_derivatives(w)
-        diagonal = self._penalty + self._wall(w) + 1e-12 * self._smoothness
+        diagonal = self._l2 + self._wall(w) + 1e-12 * self._smoothness
         norm = float(np.linalg.norm(w))
         outwards = w * math.sqrt(self._steep * _WALL / norm**3) if norm > _WALL else np.zeros_like(w)
         Z, d = self._rows.Z, self._task.d
@@ -217,7 +214,7 @@ class _Problem:
         """Of the loss in each row's margin."""
         d = self._task.d
         margins = self._rows.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
-        if self._task.loss == "logistic":
+        if self._task.loss == LOGISTIC:
             half = np.exp(-np.abs(margins) / 2)
             return np.square(half / (1.0 + half**2))
         return (np.abs(margins - self._rows.targets) < self._settings.slope).astype(np.float64)

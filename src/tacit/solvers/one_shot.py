@@ -34,8 +34,9 @@ import numpy as np
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import LOGISTIC, Loss, Penalty
 from tacit.solvers import text
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _RATIO = 0.1  # of what m is worth to u
 _DOUBT = 3.0
@@ -46,8 +47,8 @@ class OneShotSolver:
     """A naive-Bayes-like rule from one noisy sum."""
 
     name: ClassVar[str] = "one-shot"
-    losses: ClassVar[tuple[LossName, ...]] = ("logistic",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (LOGISTIC,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
@@ -57,7 +58,7 @@ class OneShotSolver:
         """The class share, the sums, the threshold."""
         return text.planned(task, share, Release("sums", "gaussian", share=1.0))
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:  # noqa: ARG002
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:  # noqa: ARG002
         """The rule; it has no use for a penalty."""
         unit = text.UnitRows(task, rows)
         share = unit.class_share(gate)

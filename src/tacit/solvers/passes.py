@@ -9,39 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
-from tacit.solvers.task import LossName, Rows, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import Rows, Task
 
 SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
-CODES: dict[LossName, int] = {
-    "squared": kernels.SQUARED,
-    "logistic": kernels.LOGISTIC,
-    "multinomial": kernels.MULTINOMIAL,
-    "hinge": kernels.HINGE,
-    "squared hinge": kernels.SQUARED_HINGE,
-}
-CURVATURE: dict[LossName, float] = {
-    "squared": 1.0,
-    "logistic": 0.25,
-    "multinomial": 0.5,
-    "hinge": 1.0,
-    "squared hinge": 2.0,
-}
-"""Bounds on the second derivative in the margin; the hinge's is for a kink rounded over a width of 1."""
-
-TYPICAL_CURVATURE: dict[LossName, float] = {
-    "squared": 0.45,
-    "logistic": 0.13,
-    "multinomial": 0.11,
-    "hinge": 0.25,
-    "squared hinge": 0.2,
-}
-"""What is left of a loss's curvature on standardised columns where many gradients are clipped; for the stated noise."""
 
 
 class Passes:
@@ -72,21 +46,12 @@ class Passes:
     def gradient(self, w: Floats, clip: float, shape: float = 1.0, code: int | None = None) -> Floats:
         """The sum of clipped gradients; `shape` rounds the hinge, `code` names another loss than the task's."""
         out = np.empty_like(w)
-        code = CODES[self._task.loss] if code is None else code
+        code = self._task.loss.code if code is None else code
         if isinstance(self._Z, csr_array):
             place = self._Z.data, self._indices, self._indptr
             kernels.sparse_gradient(*place, self._norms, self._bias, self._targets, w, code, shape, clip, out)
         else:
             kernels.dense_gradient(self._Z, self._norms, self._bias, self._targets, w, code, shape, clip, out)
-        return out
-
-    def margins(self, w: Floats) -> Floats:
-        """The margin of each row."""
-        out = np.empty(len(self._norms))
-        if isinstance(self._Z, csr_array):
-            kernels.sparse_margins(self._Z.data, self._indices, self._indptr, self._bias, w, out)
-        else:
-            kernels.dense_margins(self._Z, self._bias, w, out)
         return out
 
     def second_moments(self, radius: float) -> Floats:

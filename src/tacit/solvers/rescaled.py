@@ -39,14 +39,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import text
-from tacit.solvers.task import Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.solvers.task import Rows, Solution, Task
 
 WIDE = 1_000
 """Sparse rows with more columns than this are text-like."""
@@ -64,7 +63,7 @@ _PENALTY = 0.1
 
 def serves(task: Task) -> bool:
     """Whether this form is the one for the task."""
-    return task.sparse and task.loss == "logistic" and task.outputs == 1 and task.d > WIDE
+    return task.sparse and task.loss == LOGISTIC and task.outputs == 1 and task.d > WIDE
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def plan(task: Task, share: float) -> Plan:
     )
 
 
-def run(task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+def run(task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
     """The last iterate."""
     n, d, settings = task.n, task.d, Settings.of(task)
     unit = text.UnitRows(task, rows)
@@ -102,8 +101,8 @@ def run(task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
     radius = _released_radius(task, unit.squares(norms), settings, gate)
     descent = _Descent(task, unit, share, b, unit.scaled(norms, radius), settings, gate)
     # The rows of the driver are sqrt(d) long, which the strength of the penalty is for.
-    penalty = _PENALTY**settings.fade * strengths.l2 * (n / d)
-    w = descent.run(gate, penalty * np.maximum(1.0, np.square(b / radius)))
+    l2 = _PENALTY**settings.fade * penalty.l2 * (n / d)
+    w = descent.run(gate, l2 * np.maximum(1.0, np.square(b / radius)))
     # What the noise, which is known, adds to the variance of a margin would make probabilities too sure.
     w /= math.sqrt(1.0 + math.pi / 8.0 * descent.noise**2)
     to_driver = b / (radius * math.sqrt(d))

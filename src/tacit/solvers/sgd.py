@@ -26,15 +26,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
-from tacit.solvers.passes import CURVATURE, SHRINK, TYPICAL_CURVATURE, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
-
-Floats = NDArray[np.float64]
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss, Penalty
+from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _STEPS = 200
 _MOMENTUM = 0.9
@@ -70,9 +69,9 @@ class Settings:
             sampling = min(1.0, max(wanted, _LEAST_BATCH / n))
         if options.n_passes is not None:
             steps = max(1, round(options.n_passes / sampling))
-        kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == "hinge" else 1.0
+        kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == HINGE else 1.0
         momentum = max(_MOMENTUM, 1.0 - 10.0 / steps)
-        safe = kink / (CURVATURE[task.loss] * task.width)
+        safe = kink / (task.loss.curvature * task.width)
         # All steps together move a weight by `travel` times the gradient; noise then moves a margin by travel nu / 2.
         travel = 0.6 / max(task.nu, 1e-300)
         longest = travel * (1.0 - momentum) / steps
@@ -102,8 +101,8 @@ class SGDSolver:
     """Clipped stochastic gradient steps on Poisson samples."""
 
     name: ClassVar[str] = "sgd"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared", "logistic", "multinomial", "hinge", "squared hinge")
-    multiclass: ClassVar[tuple[LossName, ...]] = ("multinomial",)
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED, LOGISTIC, MULTINOMIAL, HINGE, SQUARED_HINGE)
+    multiclass: ClassVar[tuple[Loss, ...]] = (MULTINOMIAL,)
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove",)
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2", "l1")
     options: ClassVar[tuple[str, ...]] = ("n_passes", "batch_size")
@@ -116,7 +115,7 @@ class SGDSolver:
             Release("gradients", "gaussian", share=share, count=settings.steps, sampling=settings.sampling),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         settings = Settings.of(task)
         steps, tail, clip = settings.steps, settings.tail, settings.clip
@@ -127,7 +126,7 @@ class SGDSolver:
         whole = Passes(task, rows) if settings.sampling == 1.0 else None
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
-        l2, l1 = np.append(strengths.l2, 0.0), np.append(strengths.l1, 0.0)
+        l2, l1 = np.append(penalty.l2, 0.0), np.append(penalty.l1, 0.0)
         for k in range(steps):
             passes = whole or Passes(task, rows.some(gate.sample("gradients")))
             momentum, step, kink = settings.at(k)
@@ -141,7 +140,7 @@ class SGDSolver:
             if k >= steps - tail:
                 mean += w / tail
         spread = gate.noise("gradients", sensitivity) / expected
-        noise = np.full_like(mean, spread * _amplification(task, settings, float(strengths.l2.mean())))
+        noise = np.full_like(mean, spread * _amplification(task, settings, float(np.mean(penalty.l2))))
         if not task.fit_intercept:
             noise[:, -1] = 0.0
         return Solution(mean, noise)
@@ -154,7 +153,7 @@ def _proximal(w: Floats, step: float, l2: Floats, l1: Floats) -> Floats:
 
 def _amplification(task: Task, settings: Settings, l2: float) -> float:
     """The deviation of a weight in the returned mean over that of a gradient's noise, for an uncorrelated column."""
-    own = _reach(settings, TYPICAL_CURVATURE[task.loss], l2)
+    own = _reach(settings, task.loss.typical, l2)
     if task.outputs == 1:
         return own
     shared = _reach(settings, 0.0, l2)  # what all classes have in common changes no probability, so nothing holds it

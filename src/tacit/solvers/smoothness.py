@@ -13,15 +13,13 @@ and its factor for replace-one is 2.)
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.solvers.columns import Columns
 from tacit.solvers.task import Task
-
-Floats = NDArray[np.float64]
 
 SHARE = 0.02  # of mu^2
 _NAME = "smoothness"

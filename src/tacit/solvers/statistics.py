@@ -30,8 +30,9 @@ from tacit.preprocessing.magnitudes import LIMIT
 from tacit.privacy import Gate, Plan, Release, float_sum_slack
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.problems import SQUARED, Loss, Penalty
 from tacit.solvers.passes import SHRINK, Passes
-from tacit.solvers.task import Layout, LossName, PenaltyName, Rows, Solution, Strengths, Task
+from tacit.solvers.task import Layout, PenaltyName, Rows, Solution, Task
 
 _FLOOR = 1e-10  # keeps the solution finite where a column is constant and nothing penalises it
 
@@ -41,8 +42,8 @@ class StatisticsSolver:
     """Noisy sufficient statistics, with shrinkage."""
 
     name: ClassVar[str] = "statistics"
-    losses: ClassVar[tuple[LossName, ...]] = ("squared",)
-    multiclass: ClassVar[tuple[LossName, ...]] = ()
+    losses: ClassVar[tuple[Loss, ...]] = (SQUARED,)
+    multiclass: ClassVar[tuple[Loss, ...]] = ()
     adjacencies: ClassVar[tuple[Adjacency, ...]] = ("add-remove", "replace-one")
     penalties: ClassVar[tuple[PenaltyName, ...]] = ("l2",)
     options: ClassVar[tuple[str, ...]] = ()
@@ -55,7 +56,7 @@ class StatisticsSolver:
             Release("products with the target", "gaussian", share=0.5 * share),
         )
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The solution of the noisy normal equations."""
         n, width = task.n, math.sqrt(task.width)
         growth = max(1.0, math.sqrt(task.calm))
@@ -80,8 +81,8 @@ class StatisticsSolver:
 
         values, vectors = eigh(moments / n)
         lifted = np.maximum(values, math.sqrt(task.width) * lift + _FLOOR)
-        penalty = np.append(strengths.l2, 0.0)
-        inverse = np.linalg.inv((vectors * lifted) @ vectors.T + np.diag(penalty))
+        l2 = np.append(penalty.l2, 0.0)
+        inverse = np.linalg.inv((vectors * lifted) @ vectors.T + np.diag(l2))
         weights = inverse @ (products / n)
         noise = np.linalg.norm(inverse, axis=1) * math.hypot(spread, lift * float(np.linalg.norm(weights)))
         if not task.fit_intercept:

@@ -7,11 +7,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy import Budget, Gate, Plan, Unit
 from tacit.privacy.checks import Adjacency
+from tacit.problems import Loss, Penalty
 
-Floats = NDArray[np.float64]
-LossName = Literal["squared", "logistic", "multinomial", "hinge", "squared hinge"]
 PenaltyName = Literal["l2", "l1", "bounds"]
 Layout = Literal["rows", "short rows", "columns", "entries"]
 
@@ -47,7 +47,7 @@ class Task:
 
     n: int
     d: int
-    loss: LossName
+    loss: Loss
     outputs: int
     sparse: bool
     fit_intercept: bool
@@ -101,21 +101,6 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Strengths:
-    """What the user asked of the weights: a penalty l2_j / 2 w_j^2 + l1_j |w_j| next to the mean loss, and bounds."""
-
-    l2: Floats
-    l1: Floats
-    low: Floats | float = -math.inf
-    high: Floats | float = math.inf
-
-    def of_weights(self, d: int) -> tuple[Floats, Floats, Floats, Floats]:
-        """(l1, l2, low, high) of d features and of the intercept, which is free."""
-        l1, l2, low, high = (np.broadcast_to(v, d) for v in (self.l1, self.l2, self.low, self.high))
-        return np.append(l1, 0.0), np.append(l2, 0.0), np.append(low, -math.inf), np.append(high, math.inf)
-
-
-@dataclass(frozen=True, eq=False)
 class Solution:
     """What a solver returns: functions of what it released, and of public numbers.
 
@@ -135,11 +120,11 @@ class Solver(Protocol):
         """What users call it."""
 
     @property
-    def losses(self) -> tuple[LossName, ...]:
+    def losses(self) -> tuple[Loss, ...]:
         """The losses it serves."""
 
     @property
-    def multiclass(self) -> tuple[LossName, ...]:
+    def multiclass(self) -> tuple[Loss, ...]:
         """Those of them that it serves for more than two classes."""
 
     @property
@@ -161,5 +146,5 @@ class Solver(Protocol):
     def plan(self, task: Task, share: float) -> Plan:
         """Every release, for this part of the budget."""
 
-    def run(self, task: Task, rows: Rows, strengths: Strengths, gate: Gate) -> Solution:
+    def run(self, task: Task, rows: Rows, penalty: Penalty, gate: Gate) -> Solution:
         """The weights. A solver may penalise more than the user asked for."""

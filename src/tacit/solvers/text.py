@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tacit._types import Floats
 from tacit.kernels import gradient as kernels
 from tacit.kernels import text
 from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
 from tacit.solvers.passes import SHRINK
 from tacit.solvers.task import Rows, Task
-
-Floats = NDArray[np.float64]
 
 _CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
 _SIDE = np.geomspace(0.01, 30.0, 60)

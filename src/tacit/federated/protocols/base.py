@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Plan, Promise
 
 Arrays = Mapping[str, NDArray[Any]]
-Floats = NDArray[np.float64]
 
 _UNHEARD_OF = 50.0  # deviations of noise that are not seen in the life of the universe
 

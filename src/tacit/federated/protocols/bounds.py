@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.federated.protocols.base import Arrays, Floats, Holding, Question, RefusedError, taken
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.preprocessing import magnitudes

@@ -6,10 +6,9 @@ Rows are treated one by one, and an overflow leaves a row out: what a row contri
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-Floats = NDArray[np.float64]
+from tacit._types import Floats
 
 _BLOCK = 1 << 14
 

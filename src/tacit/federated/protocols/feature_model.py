@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution, largest_sum, taken
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
-from tacit.federated.protocols.feature_residuals import LOSSES, half_width, middle
+from tacit.federated.protocols.feature_residuals import half_width, middle
 from tacit.federated.sketches import Identity, Sketch
-from tacit.federated.study import Loss, Study
+from tacit.federated.study import Study
+from tacit.problems import LOSSES
 
 LABELS, DRAW, SHARE = "labels", "draw", "share"  # the steps of questions
 _NO_LIMIT = 2.0**100  # without privacy nothing is clipped
-_FIRST_SLOPES: dict[Loss, float] = {"squared": 1.0, "logistic": 0.5, "squared-hinge": 2.0}  # of l' in y, at margin 0
+_FIRST_SLOPES = {"squared": 1.0, "logistic": 0.5, "squared_hinge": 2.0}  # of l' in y, at margin 0
 _LARGEST = 1e150  # of numbers that are only compared, or divided and then clipped
 _CORRELATION = 0.1  # between a column and the predictions of others, from which on it is worth correcting for
 
@@ -113,17 +115,17 @@ class Model:
     def _limit(self, spread: float, label_noise: float) -> float:
         """What residuals are clipped to, from public numbers.
 
-        The residual of a model that predicts nothing: the reach of the targets, 1 for the logistic loss and 2 for the
-        squared hinge; more where predictions or labels are off by known noise, which would otherwise be all that is
+        The residual of a model that predicts nothing: the reach of the targets, 1 for the logistic loss and 2 for
+        squared_hinge; more where predictions or labels are off by known noise, which would otherwise be all that is
         left inside the limit. (The squared loss so clipped is Huber's.)
         """
         if not self.study.budget.is_private:
             return _NO_LIMIT
         loss = LOSSES[self.study.loss]
-        plain = {"logistic": 1.0, "squared-hinge": 2.0}.get(self.study.loss, half_width(self.study, *self.y_bounds))
+        plain = {"logistic": 1.0, "squared_hinge": 2.0}.get(self.study.loss, half_width(self.study, *self.y_bounds))
         plain = plain if self.reach is None else min(plain, self.reach)
         limit = math.hypot(plain, loss.curvature * spread, _FIRST_SLOPES[self.study.loss] * label_noise)
-        return limit if label_noise else min(limit, loss.lipschitz)
+        return limit if label_noise else min(limit, loss.slope)
 
     @property
     def _rows(self) -> int:

@@ -10,17 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, RefusedError
+from tacit._types import Floats
+from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.sketches import Sketch
-from tacit.federated.study import Loss, Study
-from tacit.problems import LogisticLoss, SquaredHingeLoss, SquaredLoss
-from tacit.problems.losses import Loss as MarginLoss
+from tacit.federated.study import Study
+from tacit.problems import LOSSES
 
-LOSSES: dict[Loss, MarginLoss] = {
-    "squared": SquaredLoss(),
-    "logistic": LogisticLoss(),
-    "squared-hinge": SquaredHingeLoss(),
-}
 _SMALLEST, _LARGEST = 1e-60, 1e60  # of bounds and numbers that a question may name: no sum or square overflows
 
 

@@ -63,18 +63,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tacit._types import Floats
 from tacit.federated.blocks import universal_step
 from tacit.federated.protocols import columns as tables
-from tacit.federated.protocols.base import (
-    Answer,
-    Arrays,
-    Floats,
-    Holding,
-    Protocol,
-    Question,
-    RefusedError,
-    Rounds,
-)
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
 from tacit.federated.protocols.bounds import STEP as BOUNDS
 from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
 from tacit.federated.protocols.feature_model import DRAW, LABELS, SHARE, Model

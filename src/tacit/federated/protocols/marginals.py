@@ -50,10 +50,10 @@ class Marginals(Protocol):
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        if study.loss == "squared-hinge":
+        if study.loss == "squared_hinge":
             raise ValueError(
                 "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
-                " for 'squared-hinge' use protocol='feature-sharing'"
+                " for 'squared_hinge' use protocol='feature-sharing'"
             )
         self.agreed = Agreement(study)
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 
+from tacit._types import Floats
 from tacit.federated.protocols import moments
-from tacit.federated.protocols.base import Arrays, Floats, Question
+from tacit.federated.protocols.base import Arrays, Question
 from tacit.federated.protocols.marginals_parts import Part, taken_sketch, with_more
 from tacit.federated.protocols.marginals_plan import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit._types import Floats
 from tacit.federated.protocols import marginals_between, moments
-from tacit.federated.protocols.base import Arrays, Floats, Question, Rounds, Solution
+from tacit.federated.protocols.base import Arrays, Question, Rounds, Solution
 from tacit.federated.protocols.marginals_parts import Part, read_part, sketched_labels
 from tacit.federated.protocols.marginals_plan import Agreement
 

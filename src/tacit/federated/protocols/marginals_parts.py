@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.federated.protocols import moments
-from tacit.federated.protocols.base import Arrays, Floats, RefusedError, largest_sum, taken
+from tacit.federated.protocols.base import Arrays, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.marginals_party import Target
 from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tacit._types import Floats
 from tacit.federated.protocols import columns
-from tacit.federated.protocols.base import Answer, Arrays, Floats, Holding, Question, RefusedError
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
 from tacit.federated.protocols.marginals_plan import (
     AGAIN,

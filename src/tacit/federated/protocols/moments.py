@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-Floats = NDArray[np.float64]
+from tacit._types import Floats
+
 Gradient = Callable[[Floats], Floats]
 
 _GAP = 1e-12  # of the ball's radius times the largest slope at zero: where a solve ends

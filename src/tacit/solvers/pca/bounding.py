@@ -20,15 +20,13 @@ where there is none.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.preprocessing import magnitudes
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 from tacit.solvers.pca.rows import BoundedRows, Table
 from tacit.solvers.pca.task import PcaTask
-
-Floats = NDArray[np.float64]
 
 _NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
 _EXPONENTS = np.arange(-64, 65)

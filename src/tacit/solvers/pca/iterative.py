@@ -13,15 +13,13 @@ After its steps a solver has orthonormal V of p columns, a function of what was 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
+from tacit._types import Floats
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.solvers.pca.rows import BoundedRows
 from tacit.solvers.pca.task import PcaTask, Spectrum, upright
-
-Floats = NDArray[np.float64]
 
 _SMALL, _TOTAL = 0.09, 0.01
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from tacit._types import Floats, Integers
 from tacit.kernels import moments
 from tacit.privacy import float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Csr = tuple[Floats, Integers, Integers]  # data, indices, indptr
 
 _SPARSE_BLOCK = 8_192

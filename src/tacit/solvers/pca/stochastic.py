@@ -32,17 +32,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
+from tacit._types import Floats
 from tacit.privacy import Gate, Plan, Release
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.mechanisms import GaussianVector, Histogram
 from tacit.solvers.pca.iterative import STEPS_SHARE, last_releases, random_start, spectrum_in
 from tacit.solvers.pca.rows import BoundedRows
 from tacit.solvers.pca.task import PcaTask, Spectrum
-
-Floats = NDArray[np.float64]
 
 _FIRST, _LENGTHS = 0.05, 0.02
 _STEPS = 20

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dspmv
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
+from tacit._types import Floats
 from tacit.kernels import moments
 from tacit.privacy import Budget, Gate, Plan, Unit
 from tacit.privacy.checks import Adjacency
 from tacit.solvers.pca.rows import BoundedRows
-
-Floats = NDArray[np.float64]
 
 FULL_MATRIX = 2_000  # columns up to which the matrix is unpacked
 LAST_RESORT = 6_000  # the same where multiplying alone did not find its eigenvectors
