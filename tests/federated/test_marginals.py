@@ -135,16 +135,6 @@ def test_the_logistic_solve_minimises_what_it_says(centred):
     assert loss(np.concatenate([np.maximum(w, 0), np.maximum(-w, 0), [b]])) <= best.fun + 1e-9
 
 
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=6), st.floats(0.1, 4.0))
-@settings(max_examples=50, deadline=None)
-def test_projections_are_nearest_points(values, radius):
-    point = np.array(values)
-    nearest = moments.project(point, radius)
-    assert np.abs(nearest).sum() <= radius * (1 + 1e-12)
-    corners = radius * np.concatenate([np.eye(len(point)), -np.eye(len(point))])
-    assert np.max((corners - nearest) @ (point - nearest)) <= 1e-9  # no point of the ball lies closer
-
-
 def test_rows_speak_with_one_entry_each_however_they_are_stored():
     X = np.array([[0.0, 3.0, -4.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0], [7.0, 0.0, 8.0]])
     assert one_entry_per_row(X).tolist() == [3.0, 0.0, 5.0, 8.0]

@@ -6,7 +6,6 @@ import pytest
 from tacit.federated import Coordinator, Member, Node, Party, RefusedError, Study, messages
 from tacit.federated.messages import Refusal, Request
 from tacit.federated.protocols.base import Answer, Holding
-from tacit.federated.protocols.moments import project
 from tacit.federated.transports.in_process import InProcess
 
 ROWS = 40
@@ -144,11 +143,6 @@ def test_a_study_declares_numbers_that_products_can_carry(what, number):
     told = {"n_rows": 9, "l1_radius": 1.0, what: (0.0, number) if what == "y_bounds" else number}
     with pytest.raises(ValueError, match=rf"{what} must .*1e\+20"):
         Study("s", "squared", (Member("a", 1, True),), **told)
-
-
-def test_a_projection_in_which_the_radius_is_lost():
-    np.testing.assert_array_equal(project(np.array([3.0, -1e60, 5e59]), 2.0), [0.0, -2.0, 0.0])
-    np.testing.assert_allclose(np.abs(project(np.array([3.0, -4.0, 5.0]), 2.0)).sum(), 2.0)
 
 
 def test_columns_of_any_size_are_taken():

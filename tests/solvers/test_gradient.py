@@ -85,7 +85,7 @@ def settings(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
     """Settings for a given noise level nu = (d + 1) / (n mu), or for epsilon = infinity."""
     problem = task(loss, n, d, fit_intercept=fit_intercept)
     budget = Budget(math.inf, 1e-6) if nu is None else Budget.from_mu((d + 1) / (n * nu), 1e-6)
-    return Settings.of(type(problem)(n, d, loss, problem.outputs, False, fit_intercept, budget))
+    return Settings.of(type(problem)(n, d, problem.loss, problem.outputs, False, fit_intercept, budget))
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
     factor = 1.0 if adjacency == "add-remove" else 2.0
     h, squared_radius = (0.25 if loss == "logistic" else 1.0), 4.0
     seen = captured(problem, rows(loss, 60, 3))
-    np.testing.assert_allclose(seen.problem._penalty, factor * h * squared_radius * z / events.OBJECTIVE_RATIO)
+    np.testing.assert_allclose(seen.problem._l2, factor * h * squared_radius * z / events.OBJECTIVE_RATIO)
     draws = [captured(problem, rows(loss, 60, 3), seed=seed).linear for seed in range(200)]
     assert np.std(draws) == pytest.approx(factor * math.sqrt(squared_radius) * z, rel=0.1)
     assert abs(np.mean(draws)) < 0.2 * np.std(draws)
@@ -126,8 +126,8 @@ def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
 def test_a_strength_that_the_user_asked_for_is_kept_where_it_is_larger():
     problem = task("logistic", 60, 3)
     seen = captured(problem, rows("logistic", 60, 3), l2=1e4)
-    np.testing.assert_array_equal(seen.problem._penalty[:3], 60 * 1e4)
-    assert 0 < seen.problem._penalty[3] < 60 * 1e4  # the intercept has the modulus that privacy needs
+    np.testing.assert_array_equal(seen.problem._l2[:3], 60 * 1e4)
+    assert 0 < seen.problem._l2[3] < 60 * 1e4  # the intercept has the modulus that privacy needs
 
 
 def test_the_plan_is_fixed_by_public_numbers():
@@ -219,7 +219,7 @@ def exact_gradient(seen):
     wide = np.hstack([Z, np.ones((len(Z), 1))]) if problem._task.fit_intercept else Z
     total = [
         mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-        for p, v, b in zip(problem._penalty, w, seen.linear, strict=True)
+        for p, v, b in zip(problem._l2, w, seen.linear, strict=True)
     ]
     for row, target in zip(wide.tolist(), problem._rows.targets.tolist(), strict=True):
         margin = mpmath.fdot(zip(map(mpmath.mpf, row), w, strict=True))
@@ -319,9 +319,9 @@ def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, ad
         for _ in range(6):
             g = [
                 mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-                for p, v, b in zip(seen.problem._penalty, w, seen.linear, strict=True)
+                for p, v, b in zip(seen.problem._l2, w, seen.linear, strict=True)
             ]
-            H = mpmath.diag([mpmath.mpf(float(p)) for p in seen.problem._penalty])
+            H = mpmath.diag([mpmath.mpf(float(p)) for p in seen.problem._l2])
             for row, target in zip(Z, seen.problem._rows.targets.tolist(), strict=True):
                 margin = mpmath.fdot(zip(row, w, strict=True))
                 if loss == "logistic":

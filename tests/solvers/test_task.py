@@ -17,7 +17,7 @@ from .support import rows, task
 
 class FakeSolver:
     name = "fake"
-    losses = ("logistic",)
+    losses = (LOSSES["logistic"],)
     adjacencies = ("add-remove",)
     penalties = ("l1",)
     options = ()

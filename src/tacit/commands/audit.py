@@ -61,7 +61,7 @@ def run(arguments: Namespace) -> int:
     refuted = result.contradicts(**({"claimed_mu": budget.mu} if gaussian else {"claimed_epsilon": budget.epsilon}))
     told = {
         "solver": solver.name,
-        "loss": loss,
+        "loss": loss.name,
         "adjacency": budget.adjacency,
         "releases": events.describe(promise.event),
         "claimed": {"epsilon": budget.epsilon, "delta": budget.delta, "mu": budget.mu if gaussian else None},
