@@ -17,7 +17,7 @@ first, since the norm is that of the row they stand for. float32 stays float32, 
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,10 @@ from tacit.privacy import checks
 from tacit.problems.compiled import FloatArray, kernel
 
 Values = NDArray[np.floating[Any]]
-Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+if TYPE_CHECKING:
+    Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+else:  # older versions of SciPy take no brackets at run time
+    Sparse = sp.csr_array | sp.csr_matrix
 Matrix = Values | Sparse
 
 _KEEP = 1.0 - 2.0**-31
