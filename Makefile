@@ -70,7 +70,7 @@ federated-demo: $(FEDERATED)/.ready
 test-federated: $(FEDERATED)/.ready
 	$(FEDERATED)/$(FOLDER)/python -m pytest -m "$(ENGINE)" tests/federated_engine
 
-# Python 3.11 alone has wheels of all the lowest versions.
+# With Python 3.11 or 3.12: later ones have no wheel of the lowest NumPy.
 $(LOWEST)/.ready: pyproject.toml tools/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/$(FOLDER)/python tools/lowest.py cli report > $(LOWEST)/constraints.txt
