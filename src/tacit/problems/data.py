@@ -20,13 +20,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import TYPE_CHECKING, ArrayLike, NDArray
 
 from tacit._types import Table
 from tacit.privacy import checks
 from tacit.problems.compiled import kernel
 
-Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+if TYPE_CHECKING:
+    Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+else:  # older versions of SciPy take no brackets at run time
+    Sparse = sp.csr_array | sp.csr_matrix
 Matrix = Table | Sparse
 
 _KEEP = 1.0 - 2.0**-31
