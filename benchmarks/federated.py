@@ -32,7 +32,7 @@ import federated_timing as timing
 import sets
 from federated_methods import BEST, CENTRAL, MARGINALS, METHODS, PARTIES, PLAIN, PRODUCT, SHARING, SHORT, Setting
 from records import Record, Store
-from tacit.federated.blocks import elementary
+from tacit.federated.block_frank_wolfe import elementary
 
 PARTS = ["numbers", "correlated", "labels", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
 DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tacit.federated import Member, Party, RefusedError, Study
-from tacit.federated.blocks import Balls, block_frank_wolfe, elementary
+from tacit.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated.protocols import feature_sharing, part_of
 from tacit.federated.protocols.base import Answer, Holding, Question
-from tacit.federated.protocols.feature_model import shrinkage
-from tacit.federated.protocols.feature_residuals import Residuals, View, residuals
 from tacit.federated.protocols.feature_sharing import FeatureSharing
+from tacit.federated.protocols.feature_sharing.model import shrinkage
+from tacit.federated.protocols.feature_sharing.residuals import Residuals, View, residuals
 from tacit.federated.sketches import Identity, SparseSign
 from tacit.privacy import NoiseSource, PlanViolationError, audit, epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Selection, SignedVertex

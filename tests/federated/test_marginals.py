@@ -18,12 +18,12 @@ from scipy.sparse import csc_array
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from tacit.datasets import make_featurewise_frank_wolfe
-from tacit.federated.protocols import marginals_parts, marginals_plan, moments, part_of
+from tacit.federated.protocols import moments, part_of
 from tacit.federated.protocols.base import Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row
-from tacit.federated.protocols.marginals import Marginals
-from tacit.federated.protocols.marginals_parts import read_part, with_more
-from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS
+from tacit.federated.protocols.marginals import Marginals, parts, rules
+from tacit.federated.protocols.marginals.parts import read_part, with_more
+from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.privacy import Budget, NoiseSource, Plan, PlanViolationError, Release, audit
@@ -254,8 +254,8 @@ def rows_may_be_missing():
 def answers_may_be_wild():
     """The coordinator takes what comes of wild questions, although an honest party could not have answered its own."""
     with (
-        patch.object(marginals_parts, "taken", lambda _, answer, name, *__: answer[name]),
-        patch.object(marginals_parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
+        patch.object(parts, "taken", lambda _, answer, name, *__: answer[name]),
+        patch.object(parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
     ):
         yield
 
@@ -350,7 +350,7 @@ def audited(last, trials, confidence):
 
     seeds = itertools.count()
     mechanism = evidence(lambda world: run(study, *world, seed=next(seeds), tamper=largest_score), one, other)
-    with patch.object(marginals_plan, "_LEAST_SCORE_SIZE", 0):  # few rows have a third round, too
+    with patch.object(rules, "_LEAST_SCORE_SIZE", 0):  # few rows have a third round, too
         assert run(study, *one, seed=0)[0].facts["cross"] == last
         found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
     return found.contradicts(claimed_mu=study.budget.mu)

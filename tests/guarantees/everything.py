@@ -15,9 +15,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit.estimators.driver import _Bounding, private_fit
-from tacit.federated.protocols import bounds, marginals_party, part_of, protocol_for
+from tacit.federated.protocols import bounds, part_of, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
+from tacit.federated.protocols.marginals import party as marginals_party
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.metrics.release import Question, Terms, released_scores

@@ -20,8 +20,8 @@ from scipy.linalg import block_diag
 
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Floats, Question
-from tacit.federated.protocols.marginals_parts import Part, taken_sketch, with_more
-from tacit.federated.protocols.marginals_plan import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
+from tacit.federated.protocols.marginals.parts import Part, taken_sketch, with_more
+from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
 

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Floats, Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
-from tacit.federated.protocols.marginals_plan import (
+from tacit.federated.protocols.marginals.rules import (
     AGAIN,
     PRODUCTS,
     SQUARES,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import Lasso
 
-from tacit.federated.blocks import (
+from tacit.federated.block_frank_wolfe import (
     Balls,
     Custom,
     Distributed,
@@ -19,13 +19,11 @@ from tacit.federated.blocks import (
     Subsets,
     TauNice,
     block_frank_wolfe,
-    counted_marginals,
-    curvature_bound,
     elementary,
-    sampled_curvature,
     uniform_serial,
 )
 from tacit.privacy import NoiseSource
+from tests.federated.curvature import counted_marginals, curvature_bound, sampled_curvature
 
 Floats = NDArray[np.float64]
 

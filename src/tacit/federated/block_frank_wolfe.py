@@ -1,4 +1,7 @@
-"""Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III): the core that is not private.
+"""Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III). Not private.
+
+For the paper's comparison only: the benchmark of the paper runs it and no protocol does. "feature-sharing" takes its
+step from it, which is in `protocols.feature_sharing.rules`.
 
 Minimise a smooth convex f over a product of compact sets, one for each block of coordinates. In each iteration a random
 set of blocks is drawn, and each of them moves towards the point of its set that minimises the linear part of f:
@@ -12,21 +15,17 @@ where p_min is the smallest probability with which a block is drawn. Whatever th
 with h_0 the first gap, C the expected curvature and rho = 0 for exact gradients and oracles: in expectation a step
 gains at least step_t p_min (f(x_t) - min f) and loses at most step_t^2 C (1 + rho) / 2.
 
-For f(x) = |A x - y|^2 / 2 the expected curvature is the largest mean of |sum over drawn blocks of A_i (s_i - x_i)|^2.
-Two points of a block differ by a vector in the hull of +-w_j e_j, with w_j the width of the set along coordinate j, so
-products of the columns w_j A_j bound it: `curvature_bound`, Propositions 3 and 4.
-
 An l1 ball is not a product of balls. K blocks with a ball of radius r each allow an l1 norm of K r.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.federated.protocols.feature_sharing.rules import universal_step
 from tacit.privacy import NoiseSource, checks
 from tacit.problems import L1Ball
 
@@ -34,8 +33,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Gradient = Callable[[Floats, Integers], Floats]  # (x, coordinates) -> the partial gradient there, perhaps inexact
 Oracle = Callable[[Floats, Integers], Floats]  # (partial gradient, blocks) -> points of these blocks' sets
-
-_CHUNK = 1 << 9
 
 
 class Sampling(ABC):
@@ -135,7 +132,7 @@ class Subsets(Sampling):
 class Custom(Sampling):
     """Any other sampling: a function that draws, and the probability with which it draws each block.
 
-    The probabilities decide the step and are taken as they are given; `counted_marginals` shows whether they are true.
+    The probabilities decide the step, and are taken as they are given.
     """
 
     def __init__(self, draw: Callable[[NoiseSource], ArrayLike], marginals: ArrayLike) -> None:
@@ -144,14 +141,6 @@ class Custom(Sampling):
 
     def draw(self, source: NoiseSource) -> Integers:
         return np.unique(np.asarray(self._draw(source), dtype=np.int64))
-
-
-def counted_marginals(sampling: Sampling, draws: int, source: NoiseSource) -> Floats:
-    """How often each block was in one of `draws` sets, relatively."""
-    counts = np.zeros(sampling.n_blocks)
-    for _ in range(checks.count("draws", draws)):
-        counts[sampling.draw(source)] += 1.0
-    return counts / draws
 
 
 def _some(source: NoiseSource, size: int, count: int) -> Integers:
@@ -236,11 +225,6 @@ class Balls(Domain):
         return np.concatenate([np.empty(0), *best])
 
 
-def universal_step(least_marginal: float, t: int) -> float:
-    """2 / (p_min t + 2), for iterations t = 0, 1, ..."""
-    return 2.0 / (least_marginal * t + 2.0)
-
-
 def block_frank_wolfe(
     gradient: Gradient,
     domain: Domain,
@@ -276,7 +260,7 @@ def block_frank_wolfe(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.federated.blocks import Balls, Distributed, block_frank_wolfe
+    >>> from tacit.federated.block_frank_wolfe import Balls, Distributed, block_frank_wolfe
     >>> from tacit.privacy import NoiseSource
     >>> target = np.array([0.5, -0.25, 0.0, 1.0])
     >>> domain = Balls([[0, 1], [2, 3]], radii=[1.0, 1.0])
@@ -299,58 +283,3 @@ def block_frank_wolfe(
     if watch is not None:
         watch(n_iter, x)
     return x
-
-
-def curvature_bound(columns: Any, domain: Domain, sampling: Sampling) -> float:
-    """An upper bound on the expected curvature of |A x - y|^2 / 2, for dense or sparse columns A.
-
-    With mu_1 the largest |w_j A_j|^2 and mu_2 the largest product of two such columns in different blocks:
-    E|T| mu_1 + E|T|(|T| - 1) mu_2 for a drawn set T, which for tau-nice sampling is Proposition 3. For
-    (K, tau)-distributed sampling, Proposition 4: K tau mu_1 + K tau (tau - 1) mu_2 + K (K - 1) tau^2 mu_3, where mu_2
-    is taken over blocks of one worker and mu_3 over blocks of different workers.
-    """
-    if isinstance(sampling, Distributed):
-        owner = np.empty(sampling.n_blocks, dtype=np.int64)
-        for worker, part in enumerate(sampling.parts):
-            owner[part] = worker
-        K, tau = len(sampling.parts), sampling.tau
-        one, within, across = _largest_products(columns, domain, owner)
-        return K * tau * (one + (tau - 1) * within + (K - 1) * tau * across)
-    one, both, _ = _largest_products(columns, domain, np.zeros(domain.n_blocks, dtype=np.int64))
-    if isinstance(sampling, TauNice):
-        return sampling.tau * (one + (sampling.tau - 1) * both)
-    if isinstance(sampling, Subsets):
-        sizes = np.array([len(subset) for subset in sampling.subsets], dtype=np.float64)
-        return float(sampling.probabilities @ (sizes * (one + np.maximum(sizes - 1.0, 0.0) * both)))
-    raise TypeError(f"no bound is known for a sampling of type {type(sampling).__name__}: use sampled_curvature")
-
-
-def sampled_curvature(
-    columns: Any, domain: Domain, sampling: Sampling, x: Floats, s: Floats, draws: int, source: NoiseSource
-) -> float:
-    """The mean over drawn sets T of |A_T (s - x)_T|^2: what the expected curvature is at these two points."""
-    move = np.asarray(s, dtype=np.float64) - np.asarray(x, dtype=np.float64)
-    total = 0.0
-    for _ in range(checks.count("draws", draws)):
-        kept = np.zeros_like(move)
-        at = domain.coordinates(sampling.draw(source))
-        kept[at] = move[at]
-        total += float(np.square(columns @ kept).sum())
-    return total / draws
-
-
-def _largest_products(columns: Any, domain: Domain, owner: Integers) -> tuple[float, float, float]:
-    """The largest products of columns w_j A_j: with itself, across blocks of one owner, across owners."""
-    scaled = columns * domain.widths if isinstance(columns, np.ndarray) else columns.multiply(domain.widths).tocsc()
-    block, worker = domain.block_of, owner[domain.block_of]
-    largest = [0.0, 0.0, 0.0]
-    for start in range(0, scaled.shape[1], _CHUNK):
-        part = slice(start, start + _CHUNK)
-        product = scaled[:, part].T @ scaled
-        sizes = np.abs(product if isinstance(product, np.ndarray) else product.toarray())
-        here, same = np.arange(len(sizes)), worker[part, None] == worker
-        largest[0] = max(largest[0], float(sizes[here, here + start].max()))
-        sizes[block[part, None] == block] = 0.0
-        largest[1] = max(largest[1], float(sizes[same].max(initial=0.0)))
-        largest[2] = max(largest[2], float(sizes[~same].max(initial=0.0)))
-    return largest[0], largest[1], largest[2]

@@ -2,7 +2,7 @@
 
 After Lou and Cheung's Algorithm 2, with noise that covers what is released. In iteration t each party that is asked
 draws a signed column of its own by the exponential mechanism; the coordinator moves the weights towards that vertex by
-step 2 / (p t + 2) (`tacit.federated.blocks`) and tells everybody what the columns now predict. A column's sketch is
+step 2 / (p t + 2) (`rules.universal_step`) and tells everybody what the columns now predict. A column's sketch is
 released the first time that others need it, and reused for free.
 
 Rounds:
@@ -23,7 +23,7 @@ geometry:
 
 What a party knows exactly it uses exactly: predictions of its own columns are computed from the columns and only those
 of the others come from sketches. With one party nothing is sketched. Sketched predictions are shrunk where they are
-mostly noise (`feature_model.shrinkage`). The intercept is a public number that moves by noisy sums of residuals, which
+mostly noise (`model.shrinkage`). The intercept is a public number that moves by noisy sums of residuals, which
 the label holder releases.
 
 Exactness. Without noise (infinite epsilon; the default sketch is then the identity) the iterates are those of plain
@@ -63,7 +63,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tacit.federated.blocks import universal_step
 from tacit.federated.protocols import columns as tables
 from tacit.federated.protocols.base import (
     Answer,
@@ -77,8 +76,8 @@ from tacit.federated.protocols.base import (
 )
 from tacit.federated.protocols.bounds import STEP as BOUNDS
 from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
-from tacit.federated.protocols.feature_model import DRAW, LABELS, SHARE, Model
-from tacit.federated.protocols.feature_residuals import (
+from tacit.federated.protocols.feature_sharing.model import DRAW, LABELS, SHARE, Model
+from tacit.federated.protocols.feature_sharing.residuals import (
     Residuals,
     View,
     centred,
@@ -86,7 +85,13 @@ from tacit.federated.protocols.feature_residuals import (
     limit_of,
     residuals,
 )
-from tacit.federated.protocols.feature_rules import Rules, releases, releases_values, sketches_labels
+from tacit.federated.protocols.feature_sharing.rules import (
+    Rules,
+    releases,
+    releases_values,
+    sketches_labels,
+    universal_step,
+)
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
 from tacit.privacy import Meter, Plan, float_sum_slack

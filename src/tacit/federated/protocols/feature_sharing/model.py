@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
-from tacit.federated.protocols.feature_residuals import LOSSES, half_width, middle
+from tacit.federated.protocols.feature_sharing.residuals import LOSSES, half_width, middle
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Loss, Study
 

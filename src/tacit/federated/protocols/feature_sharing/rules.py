@@ -99,3 +99,8 @@ def releases(study: Study, rules: Rules, rest: float) -> list[Release]:
             own = share * rest / len(study.members)
             planned.append(Release(f"{member.name}/{part}", kind, share=own, count=counts[part]))
     return planned
+
+
+def universal_step(least_marginal: float, t: int) -> float:
+    """2 / (p_min t + 2), for iterations t = 0, 1, ..."""
+    return 2.0 / (least_marginal * t + 2.0)
