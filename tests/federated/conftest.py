@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Member, Node, Party, Study, coordinator, files, node
+from tacit.federated import Coordinator, Member, Node, Party, Study, coordinator, node, store
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Protocol, Question, RefusedError, Solution
 from tacit.federated.transports.in_process import InProcess
@@ -90,7 +90,7 @@ def run(study, parties, folder=None):
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch):
     """Losing power is not tested, and waiting for the disk takes most of the time."""
-    monkeypatch.setattr(files, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(store, "_SYNCHRONOUS", "OFF")
 
 
 STUDIES = [

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 import numpy as np
 import pytest
 
-from tacit.federated import RefusedError, files, messages
+from tacit.federated import RefusedError, messages, store
 from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
-from tacit.federated.stores import Entry, Greeting
+from tacit.federated.store import Entry, Greeting
 from tests.federated.conftest import a_study
 
 STUDY = a_study()
@@ -134,21 +134,10 @@ def test_what_a_round_is_given_and_gives_back_unchanged_stays(where):
         np.testing.assert_array_equal(accept(again, 3, b"request").memory["kept"], np.ones(2))
 
 
-def check_interrupted(journal, monkeypatch, stored):
-    """A store that is interrupted by what was patched, before or after it has all of a round, and then is not."""
-    with pytest.raises(KeyboardInterrupt):
-        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
-    monkeypatch.undo()
-    assert accept(journal, 1, b"request").reply == (b"reply" if stored else None)
-    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
-    assert accept(journal, 2, b"next").made == {"sums": 2}
-    assert journal.ledger() == SPENT
-
-
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeypatch, stored):
-    """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
-    journal = begun(path)
+def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(where, monkeypatch, stored):
+    """An interruption may come before or after the store has all of it: either way the journal goes by the store."""
+    journal = begun(where)
     accept(journal, 1, b"request")
     transaction = journal._store.transaction
 
@@ -161,22 +150,13 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(journal._store, "transaction", interrupted)
-    check_interrupted(journal, monkeypatch, stored)
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
-    journal = begun(None)
-    accept(journal, 1, b"request")
-    finish = journal._store.finish
-
-    def interrupted(*arguments):
-        if stored:
-            finish(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(journal._store, "finish", interrupted)
-    check_interrupted(journal, monkeypatch, stored)
+    with pytest.raises(KeyboardInterrupt):
+        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
+    monkeypatch.undo()
+    assert accept(journal, 1, b"request").reply == (b"reply" if stored else None)
+    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
+    assert accept(journal, 2, b"next").made == {"sums": 2}
+    assert journal.ledger() == SPENT
 
 
 def test_a_round_that_cannot_be_stored_leaves_nothing(where):
@@ -262,7 +242,7 @@ def test_a_coordinator_that_holds_other_replies_is_refused(where):
 
 def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatch):
     """Somebody reads the file for longer than a writer waits."""
-    monkeypatch.setattr(files, "_WAIT", 0.01)
+    monkeypatch.setattr(store, "_WAIT", 0.01)
     journal = begun(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -277,9 +257,19 @@ def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatc
 def test_files_are_synced_so_that_no_old_state_comes_back(path, monkeypatch):
     monkeypatch.undo()  # tests do without
     for kind in (PartyJournal, CoordinatorJournal):
-        store = kind(path.with_name(kind.__name__))._store
-        assert store._file.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
-        assert store._file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        journal = kind(path.with_name(kind.__name__))
+        assert journal._store._database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert journal._store._database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_what_is_kept_in_memory_leaves_no_file(path, monkeypatch):
+    path.parent.mkdir()
+    monkeypatch.chdir(path.parent)
+    begun(None)
+    CoordinatorJournal(None).ask(S, 0, {"a": b"1"})
+    assert list(path.parent.iterdir()) == []
+    CoordinatorJournal(":memory:").ask(S, 0, {"a": b"1"})  # a path is a file, whatever its name
+    assert CoordinatorJournal(":memory:").asked(S, 0) == {"a": b"1"}
 
 
 def test_a_journal_is_for_its_owner_alone(path):
@@ -314,7 +304,7 @@ def test_a_journal_of_another_user_is_refused(path, monkeypatch):
         raise PermissionError
 
     begun(path).close()
-    monkeypatch.setattr("tacit.federated.files.os.fchmod", refused)
+    monkeypatch.setattr("tacit.federated.store.os.fchmod", refused)
     with pytest.raises(ValueError, match="is another user's"):
         PartyJournal(path)
 

@@ -8,7 +8,7 @@
     messages         bytes on the wire
     foreign          text of others, made safe to show
     journal          what survives a crash
-    stores, files    where journals are kept: in memory, on disk
+    store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process

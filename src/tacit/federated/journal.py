@@ -22,19 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.federated.files import CoordinatorFile, PartyFile
 from tacit.federated.messages import held_after
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.stores import (
-    CoordinatorMemory,
-    CoordinatorStore,
-    Enrolled,
-    Entry,
-    Greeting,
-    PartyMemory,
-    PartyStore,
-    State,
-)
+from tacit.federated.store import CoordinatorStore, Enrolled, Entry, Greeting, PartyStore, State
 from tacit.federated.study import Study
 
 _BEGAN_AGAIN = "the party began again in another process; this one released nothing, and answers no more"
@@ -61,7 +51,7 @@ class PartyJournal:
     """A party's own state, in every study it took part in."""
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self._store: PartyStore = PartyMemory() if path is None else PartyFile(path)
+        self._store = PartyStore(path)
         self._own: dict[str, Enrolled] = {}  # what this process enrolled with, by study
         self._known: dict[str, tuple[int, State]] = {}  # right for as long as the store is of that version
 
@@ -175,7 +165,7 @@ class CoordinatorJournal:
     """What a coordinator asked and was told."""
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self._store: CoordinatorStore = CoordinatorMemory() if path is None else CoordinatorFile(path)
+        self._store = CoordinatorStore(path)
 
     def asked(self, study: str, exchange: int) -> dict[str, bytes]:
         """The requests of an exchange, as they were first stored; empty before that."""
