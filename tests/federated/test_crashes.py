@@ -10,7 +10,7 @@ import shutil
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Node, journal
+from tacit.federated import Coordinator, FeatureSharing, Marginals, Node, journal
 from tacit.federated.journal import CoordinatorJournal, PartyJournal
 from tacit.federated.store import CoordinatorStore, PartyStore
 from tacit.federated.transports.in_process import InProcess
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorJournal, "ask"), (CoordinatorJournal, "tell")]
 # No seeds: keys come from the operating system, and only the journals can make results repeat.
 TOY = a_study(name="toy")
-SHARING = a_study(name="real", protocol="feature-sharing", geometry="best", n_iter=2, n_shared=2)
+SHARING = a_study(name="real", protocol=FeatureSharing(n_iter=2, n_shared=2))
 
 
 class Death(BaseException):
@@ -119,7 +119,7 @@ def finished(study, folder, wire):
     "study",
     [
         pytest.param(TOY, id="toy"),
-        pytest.param(a_study(name="real", cross="sketched"), id="marginals"),
+        pytest.param(a_study(name="real", protocol=Marginals(cross="sketched")), id="marginals"),
         pytest.param(SHARING, id="feature-sharing", marks=pytest.mark.slow),
     ],
 )
@@ -141,8 +141,8 @@ def test_a_death_at_any_moment_changes_nothing(study, stores, tmp_path, monkeypa
         outcome, deaths = finished(study, folder, wire)
         assert deaths == 1, at
         for name in study.names:
-            np.testing.assert_array_equal(outcome.solution.coefs[name], expected.solution.coefs[name])
-        assert outcome.solution.intercept == expected.solution.intercept, at
+            np.testing.assert_array_equal(outcome.model.coefs[name], expected.model.coefs[name])
+        assert outcome.model.intercept == expected.model.intercept, at
         assert outcome.uplink_bytes == expected.uplink_bytes, at
         assert [node.ledger() for node in wire._nodes.values()] == ledgers, at
 

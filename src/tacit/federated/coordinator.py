@@ -16,7 +16,7 @@ from tacit.federated.journal import CoordinatorJournal
 from tacit.federated.messages import HOLDS_NOTHING, Refusal, Reply, Request, Restart
 from tacit.federated.node import HELLO
 from tacit.federated.protocols import part_of, protocol_for
-from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution
+from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError
 from tacit.federated.study import Study
 from tacit.federated.transports import Transport
 from tacit.privacy import CalibratedPlan, Guarantee
@@ -26,9 +26,9 @@ Progress = Callable[[int, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a study ends with: the solution, what it cost, and how much was sent."""
+    """What a study ends with: the model, what it cost, and how much was sent."""
 
-    solution: Solution
+    model: Model
     plan: CalibratedPlan
     guarantee: Guarantee
     n_rounds: int  # exchanges with the parties, the first greeting included

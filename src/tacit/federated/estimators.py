@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.node import Node
+from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
 from tacit.federated.study import Loss, Member, Study
@@ -31,27 +33,15 @@ _RADIUS = """l1_radius : float
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
         party holds them, and the others see a noisy sketch."""
 
+_PROTOCOL = """protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing, default="marginals"
+        How the model is trained; an object for the options of a protocol. docs/federated.md says which wins when."""
+
 _OPTIONS = f"""entry_bound : float, default=None
         A public bound that entries are clipped to, in `fit` and in `predict`. None: found privately by each party.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not in the l1 ball.
-    n_selected : int, default=None
-        "marginals": how many columns each party selects. None: a rule in public numbers.
-    cross : {{"auto", "sketched", "zero"}}, default="auto"
-        "marginals": where second moments between columns of different parties come from. "auto": a third round, by a
-        rule in public numbers and in what was released, sketches the columns or a score of them, or spends its budget
-        on the products with the target; and parties are not taken to explain more than there is. "sketched": always a
-        sketch. "zero": they are zero, and there is no such round.
-    n_iter, n_shared : int, default=None
-        "feature-sharing": rounds, and distinct columns a party may share. None: a rule as above.
-    geometry : {{"product", "serial", "best"}}, default="best"
-        "feature-sharing": how the l1 ball is divided between the parties.
-    sketch : {{"sparse-sign", "gaussian"}}, default="sparse-sign"
-        The kind of the public sketch.
-    sketch_size : int, default=None
-        Its number of rows. None: a rule as above.
-    sketch_seed : int, default=0
-        The public number it is drawn from.
+    sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
+        The public matrix that compresses columns; an object for its size and its seed.
     directory : path, default=None
         Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
         one that was done is given back without releasing anything. None: in memory.
@@ -85,8 +75,23 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     is that. Assumed: the number of rows and of each party's columns are public, and so is what the study fixes."""
 
 
+@dataclass(eq=False, repr=False)
 class _FederatedModel(BaseEstimator):
     """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "add-remove"
+    _: KW_ONLY
+    l1_radius: float | None = None
+    labels: str = "shared"
+    protocol: str | ProtocolOptions = "marginals"
+    entry_bound: float | None = None
+    fit_intercept: bool = True
+    sketch: str | Sketching = "sparse-sign"
+    directory: Any = None
+    random_state: int | None = None
+    verbose: int = 0
 
     _loss: ClassVar[Loss]
 
@@ -110,12 +115,12 @@ class _FederatedModel(BaseEstimator):
 
     def _take(self, outcome: Outcome) -> Self:
         """Keep what a study ended with."""
-        solution = outcome.solution
-        self.coefs_ = {name: np.asarray(coef, dtype=np.float64) for name, coef in solution.coefs.items()}
-        self.features_ = {name: np.asarray(solution.facts["features"][name]) for name in self.coefs_}
+        model = outcome.model
+        self.coefs_ = {name: np.asarray(coef, dtype=np.float64) for name, coef in model.coefs.items()}
+        self.features_ = {name: np.asarray(model.facts["features"][name]) for name in self.coefs_}
         unbounded = dict.fromkeys(self.coefs_, math.inf)
-        self.entry_bounds_ = unbounded | dict(solution.facts.get("entry_bounds", {}))
-        self.row_norms_ = unbounded | dict(solution.facts.get("row_norms", {}))
+        self.entry_bounds_ = unbounded | dict(model.facts.get("entry_bounds", {}))
+        self.row_norms_ = unbounded | dict(model.facts.get("row_norms", {}))
         self.n_features_in_ = sum(map(len, self.coefs_.values()))
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
@@ -146,17 +151,10 @@ class _FederatedModel(BaseEstimator):
         return named, holder
 
     def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None) -> Study:
-        names = {
-            "l1_radius", "epsilon", "delta", "adjacency", "protocol", "labels", "entry_bound", "fit_intercept",
-            "n_selected", "cross", "n_iter", "n_shared", "geometry", "sketch", "sketch_size", "sketch_seed",
-            "random_state",
-        }  # fmt: skip
-        told = {name: getattr(self, name) for name in names}
+        told = self.get_params(deep=False) | {"classes": classes}
+        agreed = {known.name: told[known.name] for known in fields(Study) if known.name in told}
         members = tuple(Member(str(party.name), party.n_features, party.y is not None) for party in parties)
-        y_bounds = self.y_bounds if self._loss == "squared" else None
-        return Study(
-            type(self).__name__, self._loss, members, parties[0].n_rows, y_bounds=y_bounds, classes=classes, **told
-        )
+        return Study(type(self).__name__, self._loss, members, parties[0].n_rows, **agreed)
 
     def _margins(self, X: Any) -> Floats:
         """The linear function of clipped rows, from one block per party or from all columns in one table."""
@@ -184,8 +182,11 @@ class _FederatedModel(BaseEstimator):
         return total
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _FederatedClassifier(ClassifierMixin, _FederatedModel):
     """Two classes, told apart by the sign of the margin."""
+
+    classes: Any = None
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
@@ -200,7 +201,7 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)
         self.coef_ = np.concatenate(list(self.coefs_.values()))[np.newaxis, :]
-        self.intercept_ = np.array([outcome.solution.intercept])
+        self.intercept_ = np.array([outcome.model.intercept])
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -213,6 +214,7 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
         return self.classes_[positive.astype(int)]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLasso(RegressorMixin, _FederatedModel):
     __doc__ = f"""Least squares in an l1 ball, between parties that hold different columns of the same rows.
 
@@ -220,8 +222,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
-        How the model is trained; docs/federated.md says which wins when.
+    {_PROTOCOL}
     {Y_BOUNDS}
     {_OPTIONS}
 
@@ -245,52 +246,9 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     (10,)
     """
 
-    _loss = "squared"
+    y_bounds: tuple[float, float] | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "marginals",
-        entry_bound: float | None = None,
-        y_bounds: tuple[float, float] | None = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.y_bounds = y_bounds
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss = "squared"
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
@@ -300,8 +258,8 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)
         self.coef_ = np.concatenate(list(self.coefs_.values()))
-        self.intercept_ = float(outcome.solution.intercept)
-        low, high = outcome.solution.facts["y_bounds"]
+        self.intercept_ = float(outcome.model.intercept)
+        low, high = outcome.model.facts["y_bounds"]
         self.y_bounds_ = (float(low), float(high))
         return self
 
@@ -310,6 +268,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
         return self._margins(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLogisticRegression(_FederatedClassifier):
     __doc__ = f"""Logistic regression in an l1 ball, between parties that hold different columns of the same rows.
 
@@ -317,8 +276,7 @@ class FederatedLogisticRegression(_FederatedClassifier):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
-        How the model is trained; docs/federated.md says which wins when.
+    {_PROTOCOL}
     {CLASSES}
     {_OPTIONS}
 
@@ -333,57 +291,13 @@ class FederatedLogisticRegression(_FederatedClassifier):
 
     _loss = "logistic"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "marginals",
-        entry_bound: float | None = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
-
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
         margins = self._margins(X)
         return np.column_stack([expit(-margins), expit(margins)])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLinearSVC(_FederatedClassifier):
     __doc__ = f"""A linear support vector machine in an l1 ball, between parties that hold different columns.
 
@@ -393,8 +307,8 @@ class FederatedLinearSVC(_FederatedClassifier):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"feature-sharing"}}, default="feature-sharing"
-        How the model is trained.
+    protocol : {{"feature-sharing"}} or FeatureSharing, default="feature-sharing"
+        How the model is trained; an object for its options.
     {CLASSES}
     {_OPTIONS}
 
@@ -407,52 +321,9 @@ class FederatedLinearSVC(_FederatedClassifier):
     {_ATTRIBUTES}
     """
 
-    _loss = "squared-hinge"
+    protocol: str | ProtocolOptions = "feature-sharing"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "feature-sharing",
-        entry_bound: float | None = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss = "squared_hinge"
 
 
 def _told(number: int, step: str) -> None:

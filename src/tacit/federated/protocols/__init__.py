@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tacit.federated.options import Marginals
 from tacit.federated.protocols.base import Protocol
 from tacit.federated.study import Study
 from tacit.privacy import CalibratedPlan, Plan
@@ -9,13 +10,13 @@ from tacit.privacy import CalibratedPlan, Plan
 
 def protocol_for(study: Study) -> Protocol:
     """The protocol that the study agreed on; what it does not serve raises here, before any data is read."""
-    if study.protocol == "marginals":
-        from tacit.federated.protocols.marginals import Marginals
+    if isinstance(study.protocol, Marginals):
+        from tacit.federated.protocols.marginals import MarginalsProtocol
 
-        return Marginals(study)
-    from tacit.federated.protocols.feature_sharing import FeatureSharing
+        return MarginalsProtocol(study)
+    from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
 
-    return FeatureSharing(study)
+    return FeatureSharingProtocol(study)
 
 
 def part_of(plan: CalibratedPlan, party: str) -> CalibratedPlan:

@@ -63,6 +63,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tacit.federated.options import FeatureSharing
 from tacit.federated.protocols import columns as tables
 from tacit.federated.protocols.base import (
     Answer,
@@ -76,7 +77,7 @@ from tacit.federated.protocols.base import (
 )
 from tacit.federated.protocols.bounds import STEP as BOUNDS
 from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
-from tacit.federated.protocols.feature_sharing.model import DRAW, LABELS, SHARE, Model
+from tacit.federated.protocols.feature_sharing.model import DRAW, LABELS, SHARE, SharedModel
 from tacit.federated.protocols.feature_sharing.residuals import (
     Residuals,
     View,
@@ -87,6 +88,7 @@ from tacit.federated.protocols.feature_sharing.residuals import (
 )
 from tacit.federated.protocols.feature_sharing.rules import (
     Rules,
+    options,
     releases,
     releases_values,
     sketches_labels,
@@ -98,15 +100,16 @@ from tacit.privacy import Meter, Plan, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity, SignedVertex
 
 
-class FeatureSharing(Protocol):
-    """Private Frank-Wolfe between parties, by sketches of the columns in the model."""
+class FeatureSharingProtocol(Protocol):
+    """Private Frank-Wolfe between parties; its options are `tacit.federated.FeatureSharing`."""
 
-    name = "feature-sharing"
+    name = FeatureSharing.name
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
         self.bounds = Bounds(study)
         self.rules = Rules.of(study)
+        self.geometry = options(study).geometry
         self.sketch: Sketch | None = sketch_for(study) if len(study.members) > 1 else None
         self._bounded: WeakKeyDictionary[Holding, tuple[float, Any]] = WeakKeyDictionary()
 
@@ -125,7 +128,7 @@ class FeatureSharing(Protocol):
         model = self._model(self.bounds.entry_bounds(found), self.bounds.y_bounds(found))
         if study.fit_intercept or sketches_labels(self.study) or study.loss == "squared":
             model.hear_labels((yield model.ask_labels())[study.label_holder])
-        least = 1.0 / len(study.names) if study.geometry == "serial" else 1.0
+        least = 1.0 / len(study.names) if self.geometry == "serial" else 1.0
         for t, turn in enumerate(rules.turns):
             questions = {name: model.question(name, DRAW) for name in turn}
             if study.fit_intercept:
@@ -136,18 +139,18 @@ class FeatureSharing(Protocol):
             winners = model.move({name: answers[name] for name in turn}, universal_step(least, t))
             missing = [pick for pick in winners if pick not in model.sketches]
             needed = t + 1 < len(rules.turns) or study.fit_intercept
-            if study.geometry == "best" and self.sketch is not None and missing and needed:
+            if self.geometry == "best" and self.sketch is not None and missing and needed:
                 ((name, column),) = missing
                 answer = (yield {name: model.share_question(name, column)})[name]
                 model.keep_sketch(name, column, answer)
         if study.fit_intercept:
             model.hear_labels((yield model.ask_labels())[study.label_holder])
-        return model.solution()
+        return model.final()
 
-    def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> Model:
+    def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> SharedModel:
         calibrated = self.plan().calibrate(self.study.budget)
         multipliers = {release.name: calibrated.multiplier(release.name) for release in calibrated.plan.releases}
-        return Model(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
+        return SharedModel(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
 
     def answer(self, holding: Holding, question: Question, meter: Meter, memory: Arrays) -> Answer:
         """A party's side of one round; see the module for what each release costs."""
@@ -202,7 +205,7 @@ class FeatureSharing(Protocol):
         if sign:
             if column not in drawn:
                 memory["drawn"] = np.union1d(drawn, column).astype(np.int32)
-            if study.geometry != "best" and for_others and column not in shared:
+            if self.geometry != "best" and for_others and column not in shared:
                 released["column"] = self._sketched(meter, "column", _column(X, column), view.bound)
                 memory["shared"] = np.union1d(shared, column).astype(np.int32)
         if study.fit_intercept and holding.name == study.label_holder:
@@ -213,7 +216,7 @@ class FeatureSharing(Protocol):
         """The sketch of a column that this party drew before, and did not share yet."""
         shared = _remembered(memory, "shared")
         asked = question.arrays.get("column")
-        if self.study.geometry != "best" or self.sketch is None or set(question.arrays) != {"bound", "column"}:
+        if self.geometry != "best" or self.sketch is None or set(question.arrays) != {"bound", "column"}:
             raise RefusedError("columns are not asked for in this study, or not like this")
         if asked is None or np.shape(asked) != (1,) or asked.dtype.kind != "i":
             raise RefusedError("a question for a column names one column")
@@ -244,7 +247,7 @@ class FeatureSharing(Protocol):
     def _draw(self, meter: Meter, view: View, found: Residuals, scores: Floats, allowed: Any) -> tuple[int, int]:
         """(column, sign); (0, 0) is "stay"."""
         change = self._change(view.bound * view.limit)
-        if self.study.geometry != "serial":
+        if self.geometry != "serial":
             place, sign = SignedVertex(Sensitivity.vector(change)).release(meter, "index", scores[allowed])
             return int(allowed[place]), sign
         with np.errstate(over="ignore", invalid="ignore"):

@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from tacit.federated.protocols.base import Arrays, Floats, Question, RefusedError, Solution, largest_sum, taken
+from tacit.federated.protocols.base import Arrays, Floats, Model, Question, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.feature_sharing.residuals import LOSSES, half_width, middle
+from tacit.federated.protocols.feature_sharing.rules import options
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Loss, Study
 
 LABELS, DRAW, SHARE = "labels", "draw", "share"  # the steps of questions
 _NO_LIMIT = 2.0**100  # without privacy nothing is clipped
-_FIRST_SLOPES: dict[Loss, float] = {"squared": 1.0, "logistic": 0.5, "squared-hinge": 2.0}  # of l' in y, at margin 0
+_FIRST_SLOPES: dict[Loss, float] = {"squared": 1.0, "logistic": 0.5, "squared_hinge": 2.0}  # of l' in y, at margin 0
 _LARGEST = 1e150  # of numbers that are only compared, or divided and then clipped
 _CORRELATION = 0.1  # between a column and the predictions of others, from which on it is worth correcting for
 
 
 @dataclass(eq=False)
-class Model:
+class SharedModel:
     """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in releases, by name."""
 
     study: Study
@@ -78,10 +79,10 @@ class Model:
     def move(self, answers: Mapping[str, Arrays], step: float) -> list[tuple[str, int]]:
         """One step of Frank-Wolfe; returns the columns that moved the model."""
         picks = {name: self._pick(name, answer) for name, answer in answers.items()}
-        radius = self.study.l1_radius
-        if self.study.geometry == "product":
+        radius, geometry = self.study.l1_radius, options(self.study).geometry
+        if geometry == "product":
             radius /= len(self.study.names)
-        elif self.study.geometry == "best" and len(picks) > 1:
+        elif geometry == "best" and len(picks) > 1:
             best = max(picks, key=lambda name: float(taken(name, answers[name], "value", (1,), _LARGEST)[0]))
             picks = {best: picks[best]}
         for name, (column, sign) in picks.items():
@@ -98,7 +99,7 @@ class Model:
         """Cache a column's sketch."""
         self.sketches.setdefault((name, column), self._sketch(name, answer, "column"))
 
-    def solution(self) -> Solution:
+    def final(self) -> Model:
         """Weights in the users' units."""
         coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
         for (name, column), weight in self.weights.items():
@@ -108,7 +109,7 @@ class Model:
             "y_bounds": self.y_bounds,
             "features": {name: np.flatnonzero(coef) for name, coef in coefs.items()},
         }
-        return Solution(coefs, self.intercept + middle(self.study, *self.y_bounds), facts)
+        return Model(coefs, self.intercept + middle(self.study, *self.y_bounds), facts)
 
     def _limit(self, spread: float, label_noise: float) -> float:
         """What residuals are clipped to, from public numbers.
@@ -120,7 +121,7 @@ class Model:
         if not self.study.budget.is_private:
             return _NO_LIMIT
         loss = LOSSES[self.study.loss]
-        plain = {"logistic": 1.0, "squared-hinge": 2.0}.get(self.study.loss, half_width(self.study, *self.y_bounds))
+        plain = {"logistic": 1.0, "squared_hinge": 2.0}.get(self.study.loss, half_width(self.study, *self.y_bounds))
         plain = plain if self.reach is None else min(plain, self.reach)
         limit = math.hypot(plain, loss.curvature * spread, _FIRST_SLOPES[self.study.loss] * label_noise)
         return limit if label_noise else min(limit, loss.lipschitz)

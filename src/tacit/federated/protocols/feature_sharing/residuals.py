@@ -19,7 +19,7 @@ from tacit.problems.losses import Loss as MarginLoss
 LOSSES: dict[Loss, MarginLoss] = {
     "squared": SquaredLoss(),
     "logistic": LogisticLoss(),
-    "squared-hinge": SquaredHingeLoss(),
+    "squared_hinge": SquaredHingeLoss(),
 }
 _SMALLEST, _LARGEST = 1e-60, 1e60  # of bounds and numbers that a question may name: no sum or square overflows
 

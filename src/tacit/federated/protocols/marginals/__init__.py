@@ -36,6 +36,7 @@ labels           (labels="sketched") J t / Y at the party that holds them: c_J, 
 Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
 """
 
+from tacit.federated.options import Marginals
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
 from tacit.federated.protocols.marginals import coordinator, party
 from tacit.federated.protocols.marginals.rules import Agreement
@@ -43,17 +44,17 @@ from tacit.federated.study import Study
 from tacit.privacy import Meter, Plan
 
 
-class Marginals(Protocol):
-    """Private selection, then noisy moments."""
+class MarginalsProtocol(Protocol):
+    """Private selection, then noisy moments; its options are `tacit.federated.Marginals`."""
 
-    name = "marginals"
+    name = Marginals.name
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
-        if study.loss == "squared-hinge":
+        if study.loss == "squared_hinge":
             raise ValueError(
                 "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
-                " for 'squared-hinge' use protocol='feature-sharing'"
+                " for 'squared_hinge' use protocol='feature-sharing'"
             )
         self.agreed = Agreement(study)
 

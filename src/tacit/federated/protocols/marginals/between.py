@@ -21,7 +21,7 @@ from scipy.linalg import block_diag
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Floats, Question
 from tacit.federated.protocols.marginals.parts import Part, taken_sketch, with_more
-from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
+from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross, options
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
 
@@ -63,15 +63,16 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
     `mean` is the target's; `square` is what its square, less that of the mean with an intercept, is at most in a row.
     """
     study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
+    wanted = options(study).cross
     blocks = [part.covariances(n) for part in parts]
     if cross is not None and cross.columns:
         sketches = yield {name: Question("cross") for name in study.names}
         return parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
-    if study.cross == "zero" or len(parts) == 1:
+    if wanted == "zero" or len(parts) == 1:
         return parts, block_diag(*blocks), "zero"
     scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
     correlations, how = np.eye(len(parts)), "zero"
-    if cross is not None and (study.cross == "sketched" or not any(part.mostly_empty(n) for part in parts)):
+    if cross is not None and (wanted == "sketched" or not any(part.mostly_empty(n) for part in parts)):
         answers = yield {name: score.question(n) for name, score in zip(study.names, scores, strict=True)}
         correlations, how = _from_scores(agreed, cross, answers), "scores"
     elif cross is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.federated.protocols import moments
-from tacit.federated.protocols.base import Arrays, Floats, Question, Rounds, Solution
+from tacit.federated.protocols.base import Arrays, Floats, Model, Question, Rounds
 from tacit.federated.protocols.marginals import between
 from tacit.federated.protocols.marginals.parts import Part, read_part, sketched_labels
 from tacit.federated.protocols.marginals.rules import Agreement
@@ -48,7 +48,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Solution(coefs, intercept, facts)
+    return Model(coefs, intercept, facts)
 
 
 @dataclass(frozen=True, eq=False)
