@@ -10,15 +10,15 @@ import shutil
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, FeatureSharing, Marginals, Node, journal
-from tacit.federated.journal import CoordinatorJournal, PartyJournal
+from tacit.federated import Coordinator, FeatureSharing, Marginals, Node, coordinator, journal
+from tacit.federated.journal import PartyJournal
 from tacit.federated.store import CoordinatorStore, PartyStore
 from tacit.federated.transports.in_process import InProcess
 from tests.federated.conftest import a_study, run, some_parties
 
 pytestmark = pytest.mark.usefixtures("toy")
 
-STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorJournal, "ask"), (CoordinatorJournal, "tell")]
+STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorStore, "ask"), (CoordinatorStore, "tell")]
 # No seeds: keys come from the operating system, and only the journals can make results repeat.
 TOY = a_study(name="toy")
 SHARING = a_study(name="real", protocol=FeatureSharing(n_iter=2, n_shared=2))
@@ -39,8 +39,8 @@ class Memories:
 
     def __init__(self, monkeypatch):
         self.kept = {}
-        for kind in (PartyStore, CoordinatorStore):
-            monkeypatch.setattr(journal, kind.__name__, lambda path, kind=kind: self._store(kind, path))
+        for module, kind in ((journal, PartyStore), (coordinator, CoordinatorStore)):
+            monkeypatch.setattr(module, kind.__name__, lambda path, kind=kind: self._store(kind, path))
 
     def _store(self, kind, path):
         if path not in self.kept:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tacit.federated import RefusedError, messages, store
-from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
-from tacit.federated.store import Entry, Greeting
+from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
+from tacit.federated.store import CoordinatorStore, Entry, Greeting, PartyStore
 from tests.federated.conftest import a_study
 
 STUDY = a_study()
@@ -30,12 +30,14 @@ def where(request, path):
     return path if request.param == "file" else None
 
 
-def opened_again(journal, where, kind=PartyJournal):
+def opened_again(journal, where):
     """A journal that knows only what is stored; what is in memory is there for those who have the store."""
-    again = kind(where)
+    if isinstance(journal, CoordinatorStore):
+        return journal if where is None else CoordinatorStore(where)
+    again = PartyJournal(where)
     if where is None:
         again._store = journal._store
-    return enrolled(again) if kind is PartyJournal else again
+    return enrolled(again)
 
 
 def enrolled(journal):
@@ -256,20 +258,20 @@ def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatc
 
 def test_files_are_synced_so_that_no_old_state_comes_back(path, monkeypatch):
     monkeypatch.undo()  # tests do without
-    for kind in (PartyJournal, CoordinatorJournal):
-        journal = kind(path.with_name(kind.__name__))
-        assert journal._store._database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
-        assert journal._store._database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    for kind in (PartyStore, CoordinatorStore):
+        opened = kind(path.with_name(kind.__name__))
+        assert opened._database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert opened._database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_what_is_kept_in_memory_leaves_no_file(path, monkeypatch):
     path.parent.mkdir()
     monkeypatch.chdir(path.parent)
     begun(None)
-    CoordinatorJournal(None).ask(S, 0, {"a": b"1"})
+    CoordinatorStore(None).ask(S, 0, {"a": b"1"})
     assert list(path.parent.iterdir()) == []
-    CoordinatorJournal(":memory:").ask(S, 0, {"a": b"1"})  # a path is a file, whatever its name
-    assert CoordinatorJournal(":memory:").asked(S, 0) == {"a": b"1"}
+    CoordinatorStore(":memory:").ask(S, 0, {"a": b"1"})  # a path is a file, whatever its name
+    assert CoordinatorStore(":memory:").asked(S, 0) == {"a": b"1"}
 
 
 def test_a_journal_is_for_its_owner_alone(path):
@@ -282,7 +284,7 @@ def test_a_new_journal_is_private_whatever_the_umask(path, mask):
     path.parent.mkdir()
     before = os.umask(mask)
     try:
-        CoordinatorJournal(path).close()
+        CoordinatorStore(path).close()
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -312,26 +314,26 @@ def test_a_journal_of_another_user_is_refused(path, monkeypatch):
 def test_other_files_are_refused(path):
     begun(path).close()
     with pytest.raises(ValueError, match="not a coordinator's"):
-        CoordinatorJournal(path)
+        CoordinatorStore(path)
     path.write_bytes(b"something else entirely, and long enough to have a header" * 9)
     with pytest.raises(ValueError, match="not the journal"):
         PartyJournal(path)
 
 
 def test_exchanges(where):
-    journal = CoordinatorJournal(where)
+    journal = CoordinatorStore(where)
     assert journal.asked(S, 0) == {}
     journal.ask(S, 0, {"b": b"1", "a": b"2"})
-    journal = opened_again(journal, where, CoordinatorJournal)
+    journal = opened_again(journal, where)
     assert list(journal.asked(S, 0).items()) == [("b", b"1"), ("a", b"2")]
     assert journal.told(S, 0) == {}
     journal.tell(S, 0, {"b": b"3", "a": b"4"})
-    assert opened_again(journal, where, CoordinatorJournal).told(S, 0) == {"b": b"3", "a": b"4"}
+    assert opened_again(journal, where).told(S, 0) == {"b": b"3", "a": b"4"}
     assert journal.told(S, 1) == journal.told("another", 0) == {}
 
 
 def test_exchanges_are_forgotten_while_there_is_nothing_but_the_greeting(where):
-    journal = CoordinatorJournal(where)
+    journal = CoordinatorStore(where)
     for exchange in range(2):
         journal.ask(S, exchange, {"a": b"1"})
     journal.tell(S, 0, {"a": b"2"})

@@ -12,11 +12,11 @@ from pathlib import Path
 from tacit import __version__
 from tacit.federated import messages
 from tacit.federated.foreign import shown
-from tacit.federated.journal import CoordinatorJournal
 from tacit.federated.messages import HOLDS_NOTHING, Refusal, Reply, Request, Restart
 from tacit.federated.node import HELLO
 from tacit.federated.protocols import part_of, protocol_for
 from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError
+from tacit.federated.store import CoordinatorStore
 from tacit.federated.study import Study
 from tacit.federated.transports import Transport
 from tacit.privacy import CalibratedPlan, Guarantee
@@ -77,7 +77,7 @@ class Coordinator:
         self._planned = {
             name: {release.name for release in part_of(self.plan, name).plan.releases} for name in study.names
         }
-        self._journal = CoordinatorJournal(path)
+        self._journal = CoordinatorStore(path)
         self._progress = progress
 
     def run(self, transport: Transport) -> Outcome:

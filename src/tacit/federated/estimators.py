@@ -54,9 +54,9 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     features_ : dict of ndarray
         The columns of each party that are in the model.
     entry_bounds_, row_norms_ : dict of float
-        What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in
-        `predict`; infinity where there is no such clip. `fit` clips to the same, but that rows are clipped to two
-        thirds of this norm where most of them have nothing in those columns.
+        What `predict` clips each party's entries to, and then, in l2 norm, its rows of the columns in `features_`.
+        Infinity: no such clip. `fit` clips to the same. If most rows are zero in those columns, it clips rows to two
+        thirds of this norm.
     plan_ : CalibratedPlan
         Every release of every party, with its noise.
     guarantee_ : Guarantee
@@ -71,8 +71,8 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     Privacy
     ~~~~~~~
     Unit: one row, at all parties together. Neighbours: `adjacency`. Mechanisms: Gaussian noise and private selection at
-    each party, composed over all parties and rounds. Released: what the plan lists, and all that the coordinator sees
-    is that. Assumed: the number of rows and of each party's columns are public, and so is what the study fixes."""
+    each party, composed over all parties and rounds. Released: what the plan lists; the coordinator sees nothing else
+    of the data. Assumed: the number of rows, the number of each party's columns and all parameters are public."""
 
 
 @dataclass(eq=False, repr=False)

@@ -1,7 +1,7 @@
 """Where journals are kept: SQLite, in a file that its owner alone may read, or in memory.
 
-Stores keep and look up; what may be kept is the journals' affair. Studies go by their digests. A party's store takes
-all that comes of a round, or nothing of it. A store belongs to the thread that opened it.
+Stores keep and look up; what a party may keep is for its journal to say. Studies go by their digests. A party's store
+takes all that comes of a round, or nothing of it. A store belongs to the thread that opened it.
 """
 
 import json
@@ -252,18 +252,18 @@ class PartyStore(_Store):
 
 
 class CoordinatorStore(_Store):
-    """What a coordinator's journal is kept in."""
+    """What a coordinator asked and was told, which survives its crash: it is replayed to where it was."""
 
     _owner = "a coordinator"
     _tables = _COORDINATOR_TABLES
     _mark = 0x54616332
 
     def asked(self, study: str, exchange: int) -> dict[str, bytes]:
-        """Requests by party, in the order they were stored in."""
+        """The requests of an exchange by party, in the order they were stored in; none before that."""
         return self._column("request", study, exchange)
 
     def ask(self, study: str, exchange: int, requests: Mapping[str, bytes]) -> None:
-        """Store requests."""
+        """Store requests, before they are sent."""
         with self.transaction():
             self._database.executemany(
                 "INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)",
@@ -271,11 +271,11 @@ class CoordinatorStore(_Store):
             )
 
     def told(self, study: str, exchange: int) -> dict[str, bytes]:
-        """Replies by party."""
+        """The replies of an exchange by party; none before all of them are there."""
         return self._column("reply", study, exchange)
 
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
-        """Store replies."""
+        """Store all replies of an exchange, before anything is made of them."""
         with self.transaction():
             self._database.executemany(
                 "UPDATE exchanges SET reply = ? WHERE study = ? AND exchange = ? AND party = ?",
@@ -283,7 +283,9 @@ class CoordinatorStore(_Store):
             )
 
     def forget(self, study: str) -> None:
-        """Drop all exchanges of a study."""
+        """Begin a study again, of which nothing but the greeting was stored."""
+        if self.told(study, 1):
+            raise ValueError("a study of which replies are stored is not begun again")
         with self.transaction():
             self._database.execute("DELETE FROM exchanges WHERE study = ?", [study])
 

@@ -22,11 +22,12 @@ def options(study: Study) -> FeatureSharing:
 class Rules:
     """What the study leaves open, worked out from its public numbers.
 
-    With x = n sqrt(8 rho) / ln(2 d), half of that for replace-one, how far a mean gradient of B R would stand out of
-    the noise of a single draw over all d columns: x / (100 sqrt(K)) iterations, at least 4 and at most 32, as each
-    costs a round of the network; K times as many for "serial". Without noise 500. A party may share as many columns as
-    it draws (the last is needed for the last intercept only) and has; for "best", where one party wins, twice its even
-    part of the wins.
+    Iterations: x / (100 sqrt(K)), at least 4 and at most 32, as each costs a round of the network; K times as many for
+    "serial"; 500 without noise. Here x = n sqrt(8 rho) / ln(2 d), half of that for replace-one, is a mean gradient of
+    B R over the noise of a single draw among all d columns.
+
+    Columns that a party may share: as many as it draws, without the last one if there is no intercept to follow it. For
+    "best", where one party wins each time, twice its even part of the wins.
     """
 
     turns: tuple[tuple[str, ...], ...]  # who draws in each iteration
