@@ -426,7 +426,7 @@ def without_the_row(missing: Missing, study: Study) -> Iterator[None]:
             stack.enter_context(patch.object(room, "one_entry_per_row", of_places))
         stack.enter_context(patch.object(Sketch, "apply", with_nothing))
         stack.enter_context(patch.object(marginals_party, "_target", target_of_others))
-        if study.protocol == "feature-sharing":
+        if isinstance(study.protocol, FeatureSharing):
             stack.enter_context(patch.object(Sketch, "back", lambda s, v: np.delete(back(s, v), missing.row)))
         yield
 
