@@ -218,8 +218,7 @@ def exact_gradient(seen):
     Z = table(problem._rows)
     wide = np.hstack([Z, np.ones((len(Z), 1))]) if problem._task.fit_intercept else Z
     total = [
-        mpmath.mpf(float(p)) * v + mpmath.mpf(float(b))
-        for p, v, b in zip(problem._l2, w, seen.linear, strict=True)
+        mpmath.mpf(float(p)) * v + mpmath.mpf(float(b)) for p, v, b in zip(problem._l2, w, seen.linear, strict=True)
     ]
     for row, target in zip(wide.tolist(), problem._rows.targets.tolist(), strict=True):
         margin = mpmath.fdot(zip(map(mpmath.mpf, row), w, strict=True))

@@ -16,11 +16,11 @@ first, since the norm is that of the row they stand for. float32 stays float32, 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import TYPE_CHECKING, ArrayLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Table
 from tacit.privacy import checks
