@@ -1,14 +1,19 @@
 # make demo: set up and run the main job.   make test: set up, lint, type-check, test.
 PYTHON ?= python3
+FOLDER := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(FOLDER)
 READY := $(VENV)/.ready
 FEDERATED := .venv-federated
+LOWEST := .venv-lowest
+WHEEL := .venv-wheel
+INSTALL := -m pip install --quiet --disable-pip-version-check
+TESTS ?= tests
 ENGINE ?= engine and not slow
 JOBS ?= 2
 DATA ?= ../shared/data
 
-.PHONY: help venv demo federated-demo test test-all test-federated lint types layers unit bench docs clean
+.PHONY: help venv demo federated-demo test test-all test-federated test-lowest lint types layers unit wheel bench docs clean
 
 help:
 	@echo "make demo      set up, then run the main job"
@@ -16,6 +21,8 @@ help:
 	@echo "make test-all  the same with the long statistical tests"
 	@echo "make federated-demo   train between three real processes, on the Flower engine"
 	@echo "make test-federated   the tests of that engine (ENGINE=engine: also the long ones)"
+	@echo "make test-lowest      the tests with the lowest versions that pyproject.toml allows (TESTS=tests/privacy: some)"
+	@echo "make wheel     build the wheel, install it into an empty environment, and fit with it"
 	@echo "make bench     measure speed, memory and scores, and rewrite benchmarks/results"
 	@echo "make docs      build the documentation site into build/site"
 	@echo "make clean     remove everything the other targets made"
@@ -24,7 +31,7 @@ venv: $(READY)
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	$(BIN)/python $(INSTALL) --editable ".[dev]"
 	@touch $(READY)
 
 demo: venv
@@ -43,25 +50,44 @@ layers: venv
 	$(BIN)/lint-imports
 
 unit: venv
-	$(BIN)/pytest -n $(JOBS) -m "not slow and not engine"
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not engine" $(TESTS)
 
 test-all: lint types layers
-	$(BIN)/pytest -n $(JOBS) -m "not engine" --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(JOBS) -m "not engine" --cov --cov-report=term
 
 # The engine wants older versions of packages that the development tools use, so it gets a place of its own, which reads
 # what is in $(VENV) and writes nothing there.
 $(FEDERATED)/.ready: pyproject.toml $(READY)
 	$(PYTHON) -m venv $(FEDERATED)
 	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" \
-		> $$($(FEDERATED)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/development.pth
-	$(FEDERATED)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[cli,federated]"
+		> $$($(FEDERATED)/$(FOLDER)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/development.pth
+	$(FEDERATED)/$(FOLDER)/python $(INSTALL) --editable ".[cli,federated]"
 	@touch $@
 
 federated-demo: $(FEDERATED)/.ready
-	$(FEDERATED)/bin/python examples/federated_two_hospitals/run.py
+	$(FEDERATED)/$(FOLDER)/python examples/federated_two_hospitals/run.py
 
 test-federated: $(FEDERATED)/.ready
-	$(FEDERATED)/bin/python -m pytest -m "$(ENGINE)" tests/federated_engine
+	$(FEDERATED)/$(FOLDER)/python -m pytest -m "$(ENGINE)" tests/federated_engine
+
+# With Python 3.11 or 3.12: later ones have no wheel of the lowest NumPy.
+$(LOWEST)/.ready: pyproject.toml tools/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/$(FOLDER)/python tools/lowest.py cli report > $(LOWEST)/constraints.txt
+	$(LOWEST)/$(FOLDER)/python $(INSTALL) --constraint $(LOWEST)/constraints.txt --editable ".[test]"
+	@touch $@
+
+test-lowest: $(LOWEST)/.ready
+	$(LOWEST)/$(FOLDER)/python -m pytest -n $(JOBS) -m "not slow and not engine" $(TESTS)
+
+# The environment is new every time: what is forgotten among the dependencies, or left out of the wheel, is missed here.
+wheel:
+	rm -rf dist $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/$(FOLDER)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(WHEEL)/$(FOLDER)/python $(INSTALL) dist/*.whl
+	$(WHEEL)/$(FOLDER)/python -I tools/smoke.py
+	$(WHEEL)/$(FOLDER)/tacit demo --repeats 1 --out build/wheel-demo
 
 bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
@@ -84,6 +110,6 @@ docs: venv
 	@echo "build/site/index.html"
 
 clean:
-	rm -rf $(VENV) $(FEDERATED) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(FEDERATED) $(LOWEST) $(WHEEL) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf benchmarks/.cache benchmarks/peers/.venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from tacit.solvers.frank_wolfe.ball_sparse import SparseGradient
 
 from dp_fw_methods import METHODS, FrankWolfe, gap
 from paper_only import RecomputedGradient
 from tacit.privacy import Budget
-from tacit.solvers.frank_wolfe.ball_sparse import SparseGradient
 
 if TYPE_CHECKING:
     from dp_fw_problems import Split

@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.metrics import roc_auc_score
+from tacit.solvers.frank_wolfe.ball import Gradient, Path, Scoring
 
 import tacit
 from dp_fw_problems import Split
@@ -27,7 +28,6 @@ from tacit.privacy import Budget, Gate, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
 from tacit.problems import LOGISTIC, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task, text
-from tacit.solvers.frank_wolfe.ball import Gradient, Path, Scoring
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
 
 Floats = NDArray[np.float64]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+from tacit.solvers.frank_wolfe.ball_sparse import SparseGradient
 
 import dp_fw_problems as problems
 from dp_fw_methods import FrankWolfe, algorithm_1, budget_for, partial_seconds, scores_of
@@ -17,7 +18,6 @@ from dp_fw_problems import Shape, Split
 from paper_only import RecomputedGradient
 from tacit.privacy import NoiseSource
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.solvers.frank_wolfe.ball_sparse import SparseGradient
 
 Timed = tuple[dict[str, list[float]], list[float]]
 LADDER = ("bucket", "two-level", "gumbel", "algorithm 1")

@@ -32,7 +32,7 @@ import federated_timing as timing
 import sets
 from federated_methods import BEST, CENTRAL, MARGINALS, METHODS, PARTIES, PLAIN, PRODUCT, SHARING, SHORT, Setting
 from records import Record, Store
-from tacit.federated.blocks import elementary
+from tacit.federated.block_frank_wolfe import elementary
 
 PARTS = ["numbers", "correlated", "labels", "overhead", "printed", *(f"figure {number}" for number in range(1, 10))]
 DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on
@@ -114,9 +114,10 @@ def points(part: str, name: str, effort: Effort) -> Iterator[Point]:
         size, density = {compared_name(*pair): pair for pair in compared(effort)}[name]
         yield Point(ALL, size, (MARGINALS, CENTRAL), density=density)
         for count in effort.iterations:
-            setting = Setting(options={"n_iter": count})
-            yield Point(str(count), size, SHARING, setting, density)
-            yield Point(str(count), size, (CENTRAL,), setting, density, called="central, given")
+            yield Point(str(count), size, SHARING, Setting(options={"protocol__n_iter": count}), density)
+            yield Point(
+                str(count), size, (CENTRAL,), Setting(options={"n_iter": count}), density, called="central, given"
+            )
     elif part == "figure 4":
         for rows in effort.rows:
             at = (rows, effort.sizes[0][1])
@@ -138,8 +139,8 @@ def points(part: str, name: str, effort: Effort) -> Iterator[Point]:
     else:
         yield Point(ALL, size, (MARGINALS,))
         for length in dict.fromkeys(max(8, round(ratio * size[0])) for ratio in effort.sketches):
-            yield Point(str(length), size, (PRODUCT, BEST), Setting(options={"sketch_size": length}))
-            options = {"sketch_size": length, "cross": "sketched"}
+            yield Point(str(length), size, (PRODUCT, BEST), Setting(options={"sketch__size": length}))
+            options = {"sketch__size": length, "protocol__cross": "sketched"}
             yield Point(str(length), size, (MARGINALS,), Setting(options=options), called="marginals, cross")
 
 
@@ -199,7 +200,7 @@ def run_correlated(store: Store, name: str, effort: Effort) -> None:
         for method in chosen(METHODS if seed < effort.rival_seeds else (MARGINALS,), effort):
             keep(method, 1.0, *METHODS[method].measure(problem, Setting(seed=seed)))
         for cross in ("sketched", "zero") if MARGINALS in effort.methods else ():
-            measured = METHODS[MARGINALS].measure(problem, Setting(seed=seed, options={"cross": cross}))
+            measured = METHODS[MARGINALS].measure(problem, Setting(seed=seed, options={"protocol__cross": cross}))
             keep(f"marginals, cross {cross}", 1.0, *measured)
 
 

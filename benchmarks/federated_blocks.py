@@ -12,7 +12,16 @@ has a ball of the whole radius, so that all of them together are allowed K times
 import numpy as np
 
 from federated_problems import Floats, Problem
-from tacit.federated.blocks import Balls, Custom, Distributed, Domain, Sampling, TauNice, block_frank_wolfe, elementary
+from tacit.federated.block_frank_wolfe import (
+    Balls,
+    Custom,
+    Distributed,
+    Domain,
+    Sampling,
+    TauNice,
+    block_frank_wolfe,
+    elementary,
+)
 from tacit.privacy import NoiseSource
 
 GROUPS, DRAWN = 100, 0.4

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from tacit.federated import FeatureSharing, Sketching
 from tacit.federated.coordinator import Coordinator
 from tacit.federated.node import Node
 from tacit.federated.party import Party
-from tacit.federated.protocols.feature_sharing import FeatureSharing
+from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
 from tacit.federated.study import Member, Study
 from tacit.federated.transports.in_process import InProcess
 
@@ -68,13 +69,13 @@ class Watch:
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
     """The protocol's own work, counted."""
-    answer, coordinate = FeatureSharing.answer, FeatureSharing.coordinate
-    FeatureSharing.answer = watch.around(answer)  # type: ignore[method-assign]
-    FeatureSharing.coordinate = watch.along(coordinate)  # type: ignore[method-assign]
+    answer, coordinate = FeatureSharingProtocol.answer, FeatureSharingProtocol.coordinate
+    FeatureSharingProtocol.answer = watch.around(answer)  # type: ignore[method-assign]
+    FeatureSharingProtocol.coordinate = watch.along(coordinate)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        FeatureSharing.answer, FeatureSharing.coordinate = answer, coordinate  # type: ignore[method-assign]
+        FeatureSharingProtocol.answer, FeatureSharingProtocol.coordinate = answer, coordinate  # type: ignore[method-assign]
 
 
 def overhead(parties: int, rounds: int, seed: int) -> dict[str, float]:
@@ -85,9 +86,10 @@ def overhead(parties: int, rounds: int, seed: int) -> dict[str, float]:
     members = tuple(Member(name, COLUMNS, labels=True) for name in names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        protocol = FeatureSharing(n_iter=rounds, n_shared=4, geometry="product")
         study = Study(
-            "overhead", "squared", members, ROWS, 1.0, protocol="feature-sharing", geometry="product", n_iter=rounds,
-            n_shared=4, sketch_size=64, entry_bound=3.0, y_bounds=(-3.0, 3.0), fit_intercept=False, random_state=seed,
+            "overhead", "squared", members, ROWS, 1.0, protocol=protocol, sketch=Sketching(size=64), entry_bound=3.0,
+            y_bounds=(-3.0, 3.0), fit_intercept=False, random_state=seed,
         )  # fmt: skip
     held = [Party(rng.standard_normal((ROWS, COLUMNS)), y, name=name) for name in names]
     nodes = [Node(study, party, warn=False) for party in held]

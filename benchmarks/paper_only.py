@@ -1,13 +1,13 @@
 """Algorithm 1 of the Frank-Wolfe paper: the whole gradient from all rows in every iteration, for comparison only."""
 
 import numpy as np
+from tacit.solvers.frank_wolfe.ball_sparse import SparseRows
 
 from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe_columns import Entries
 from tacit.kernels.frank_wolfe_rows import clipped
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
-from tacit.solvers.frank_wolfe.ball_sparse import SparseRows
 
 
 @kernel

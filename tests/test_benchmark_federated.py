@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from tacit.federated.protocols.marginals import Marginals
+from tacit.federated.protocols.marginals import MarginalsProtocol
 from tacit.privacy import Plan, Release
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -165,17 +165,18 @@ def test_the_split_of_a_budget_moves_what_columns_are_chosen_with_and_leaves_the
     assert changed == pytest.approx(
         {"a/bounds": 0.1, "a/index": 0.2 * 5 / 6, "a/value": 0.2 / 6, "a/column": 0.6, "b/moments": 0.1}
     )
-    kept = Marginals.plan
+    kept = MarginalsProtocol.plan
     with bench.methods.index_share(0.25):
-        assert Marginals.plan is not kept
-    assert Marginals.plan is kept
+        assert MarginalsProtocol.plan is not kept
+    assert MarginalsProtocol.plan is kept
 
 
 def test_all_methods_have_the_same_ball(bench):
     problem = bench.problems.synthetic(300, 60, 0.2, 3, 2.5)
     for method in bench.methods.METHODS.values():
-        (norm,) = method.measure(problem, bench.methods.Setting(epsilon=20.0))[0]["norm"]
-        assert 0.5 < norm <= 2.5 * (1 + 1e-9)
+        settings = [bench.methods.Setting(epsilon=20.0, seed=seed) for seed in range(3)]
+        norms = [method.measure(problem, setting)[0]["norm"][0] for setting in settings]
+        assert 1.0 < max(norms) <= 2.5 * (1 + 1e-9)  # few steps of one fit may cancel by chance
 
 
 def test_another_split_is_another_fit(bench):

@@ -25,8 +25,8 @@ from threadpoolctl import threadpool_limits
 import tacit
 from tacit import metrics, preprocessing
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
-from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers import SOLVERS
+from tacit.solvers.pca import PCA_SOLVERS
 
 N, D = 160, 5
 ADJACENCIES = "add-remove", "replace-one"
@@ -236,7 +236,8 @@ def other_runs() -> Iterator[tuple[str, Run]]:
 
 def evaluated(X: Any, y: Any, terms: dict[str, Any]) -> Any:
     model = linear("LogisticRegression", epsilon=3.0).fit(X, y)
-    return metrics.evaluate(model, X, y, metrics=("accuracy", "log_loss", "roc_auc"), score_bounds=(-3.0, 3.0), **terms)
+    asked = ("accuracy", "log_loss", metrics.RocAuc(score_bounds=(-3.0, 3.0)))
+    return metrics.evaluate(model, X, y, metrics=asked, **terms)
 
 
 def federated_runs(X: np.ndarray, y: np.ndarray, label: np.ndarray) -> Iterator[tuple[str, Run]]:

@@ -140,9 +140,7 @@ def test_the_number_of_runs_fits_the_time(capsys, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial"])
 def test_neighbours_are_a_table_and_the_same_with_the_last_row_absent_or_another(solver, loss):
     outputs = 3 if loss == "multinomial" else 1
-    task = LinearTask(
-        unit=Unit("row", audit.ROWS), d=1, budget=Budget(1.0, 1e-3), loss=LOSSES[loss], outputs=outputs
-    )
+    task = LinearTask(unit=Unit("row", audit.ROWS), d=1, budget=Budget(1.0, 1e-3), loss=LOSSES[loss], outputs=outputs)
     one, without = audit.neighbours(solver(), task)
     assert len(one.Z) == len(one.targets) == task.n
     np.testing.assert_array_equal(without.Z, one.Z[:-1])

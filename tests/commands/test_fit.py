@@ -117,7 +117,10 @@ def test_plain_pandas_and_a_filled_table_predict_as_the_command_does(folder, cap
     model = load("m.json")
     ours = tables.read_features(folder / "people.csv", model.columns)
     filled = frame.fillna({"age": 40, "kind": "clerk"}).astype({"age": int})
-    for table in (pd.read_csv("people.csv"), frame, filled):
+    kinds = [None if value != value else value for value in frame["kind"]]
+    objects = frame.assign(kind=pd.Series(kinds, dtype=object))
+    assert objects["kind"][2] is None
+    for table in (pd.read_csv("people.csv"), frame, filled, objects):
         np.testing.assert_allclose(model.predict_proba(table), model.predict_proba(ours), rtol=1e-12)
 
 

@@ -225,7 +225,7 @@ def test_options_of_other_solvers_are_refused_by_name(option):
 def test_only_solvers_are_solvers(kind, releases):
     X, y = kind.problem(60)
     for other in (object(), SOLVERS["sgd"], kind.make(), Gauss()):
-        with pytest.raises(TypeError, match="solver must be a name or an object of tacit.solvers"):
+        with pytest.raises(TypeError, match=r"solver must be a name or an object of tacit\.solvers"):
             kind.make(solver=other).fit(X, y)
     assert releases == []
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.estimators import driver
+from tacit.blocks import Bounded
 from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.plan import Promise
-from tacit.solvers import SOLVERS, Rows, Solution
+from tacit.solvers import SOLVERS, Solution
 
 from .support import every, quiet
 from .test_bad_input import REFUSED_DATA, REFUSED_LABELS, SENTINEL
@@ -158,7 +158,7 @@ def test_a_model_is_as_large_for_many_rows_as_for_few(kind):
 
 @every
 def test_a_model_holds_released_numbers_and_parameters_only(kind):
-    private = (NoiseSource, Gate, Rows, Solution, driver.Fit, driver.Request)
+    private = (NoiseSource, Gate, Bounded, Solution, fit.Fitted, fit.Planned)
     for model, _ in fits(kind, 300):
         held = list(parts(vars(model)))
         assert not any(isinstance(part, private) for part in held)
@@ -180,7 +180,7 @@ def test_no_rows_and_no_noise_outlive_a_fit(kind):
     X, y = kind.problem(300)
     model = kind.make().fit(X, y)
     gc.collect()
-    alive = [thing for thing in gc.get_objects() if isinstance(thing, Rows | Gate | NoiseSource)]
+    alive = [thing for thing in gc.get_objects() if isinstance(thing, Bounded | Gate | NoiseSource)]
     assert alive == []
     assert model.coef_.shape[-1] == 4
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Member, Node, Party, Study, coordinator, files, node
+from tacit.federated import Coordinator, FeatureSharing, Marginals, Member, Node, Party, Study, coordinator, node, store
 from tacit.federated.protocols import protocol_for
-from tacit.federated.protocols.base import Answer, Protocol, Question, RefusedError, Solution
+from tacit.federated.protocols.base import Answer, Model, Protocol, Question, RefusedError
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy import Plan, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
@@ -40,7 +40,7 @@ class Sums(Protocol):
             "y_bounds": (-1.0, 1.0),
             "features": {name: np.arange(len(weights[name])) for name in self.study.names},
         }
-        return Solution(weights, float(last[first]["value"][0]), facts)
+        return Model(weights, float(last[first]["value"][0]), facts)
 
     def answer(self, holding, question, gate, memory):
         if question.step == "sums" and not question.arrays:
@@ -90,13 +90,13 @@ def run(study, parties, folder=None):
 @pytest.fixture(autouse=True)
 def quick_disk(monkeypatch):
     """Losing power is not tested, and waiting for the disk takes most of the time."""
-    monkeypatch.setattr(files, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(store, "_SYNCHRONOUS", "OFF")
 
 
 STUDIES = [
     pytest.param(a_study(name="toy", random_state=3), id="toy"),
-    pytest.param(a_study(name="real", random_state=3, cross="sketched"), id="marginals"),
-    pytest.param(a_study(name="real", random_state=3, protocol="feature-sharing", n_iter=3), id="feature-sharing"),
+    pytest.param(a_study(name="real", random_state=3, protocol=Marginals(cross="sketched")), id="marginals"),
+    pytest.param(a_study(name="real", random_state=3, protocol=FeatureSharing(n_iter=3)), id="feature-sharing"),
 ]
 
 

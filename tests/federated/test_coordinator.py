@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Node, Party, RefusedError, messages
+from tacit.federated import Coordinator, Marginals, Node, Party, RefusedError, Sketching, messages
 from tacit.federated.transports import MissingPartiesError
 from tacit.federated.transports.in_process import InProcess
 from tacit.privacy import Guarantee
@@ -47,7 +47,7 @@ def test_a_run():
 def test_a_study_that_is_done_is_not_asked_again(tmp_path):
     outcome, wire, _ = run(STUDY, some_parties(), tmp_path)
     again = Coordinator(STUDY, tmp_path / "coordinator").run(InProcess([]))
-    assert again.solution.intercept == outcome.solution.intercept
+    assert again.model.intercept == outcome.model.intercept
     assert (again.n_rounds, again.uplink_bytes) == (outcome.n_rounds, outcome.uplink_bytes)
     assert len(wire.requests) == 4
 
@@ -103,7 +103,8 @@ def with_version(reply):
         {"entry_bound": 3.0},
         {"y_bounds": (0.0, 1.0)},
         {"l1_radius": 2.0},
-        {"sketch_seed": 1},
+        {"sketch": Sketching(seed=1)},
+        {"protocol": Marginals(cross="zero")},
         {"random_state": None},
     ],
     ids=lambda changes: next(iter(changes)),

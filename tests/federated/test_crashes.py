@@ -1,7 +1,8 @@
 """Death at every step of every round, for every role: the same result, and nothing is spent twice.
 
 Journals are where state is kept, so the steps are the calls to them: a process may die before or after each. Whoever
-dies is made again from its file, and the round is sent again.
+dies is made again from its store, and the round is sent again. Stores in memory are kept by the test, as if they were
+files: what a journal promises does not depend on what keeps it.
 """
 
 import shutil
@@ -9,21 +10,53 @@ import shutil
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, Node
-from tacit.federated.journal import CoordinatorJournal, PartyJournal
+from tacit.federated import Coordinator, FeatureSharing, Marginals, Node, coordinator, journal
+from tacit.federated.journal import PartyJournal
+from tacit.federated.store import CoordinatorStore, PartyStore
 from tacit.federated.transports.in_process import InProcess
 from tests.federated.conftest import a_study, run, some_parties
 
 pytestmark = pytest.mark.usefixtures("toy")
 
-STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorJournal, "ask"), (CoordinatorJournal, "tell")]
+STEPS = [(PartyJournal, "accept"), (PartyJournal, "finish"), (CoordinatorStore, "ask"), (CoordinatorStore, "tell")]
 # No seeds: keys come from the operating system, and only the journals can make results repeat.
 TOY = a_study(name="toy")
-SHARING = a_study(name="real", protocol="feature-sharing", geometry="best", n_iter=2, n_shared=2)
+SHARING = a_study(name="real", protocol=FeatureSharing(n_iter=2, n_shared=2))
 
 
 class Death(BaseException):
     """No handler of ours may catch it."""
+
+
+class Files:
+    """Stores on disk, which copies of a folder copy."""
+
+    copied = staticmethod(shutil.copytree)
+
+
+class Memories:
+    """Stores in memory by the path that a file would have, for as long as the test runs."""
+
+    def __init__(self, monkeypatch):
+        self.kept = {}
+        for module, kind in ((journal, PartyStore), (coordinator, CoordinatorStore)):
+            monkeypatch.setattr(module, kind.__name__, lambda path, kind=kind: self._store(kind, path))
+
+    def _store(self, kind, path):
+        if path not in self.kept:
+            self.kept[path] = kind()
+        return self.kept[path]
+
+    def copied(self, source, target):
+        for path, kept in list(self.kept.items()):
+            if path.parent == source:
+                kept._database.backup(self._store(type(kept), target / path.name)._database)
+        return target
+
+
+@pytest.fixture(params=["file", "memory"])
+def stores(request, monkeypatch):
+    return Files() if request.param == "file" else Memories(monkeypatch)
 
 
 class Fate:
@@ -40,9 +73,9 @@ class Fate:
             raise Death
 
     def _around(self, step):
-        def mortal(journal, *arguments):
+        def mortal(owner, *arguments):
             self.moment()
-            result = step(journal, *arguments)
+            result = step(owner, *arguments)
             self.moment()
             return result
 
@@ -86,15 +119,15 @@ def finished(study, folder, wire):
     "study",
     [
         pytest.param(TOY, id="toy"),
-        pytest.param(a_study(name="real", cross="sketched"), id="marginals"),
+        pytest.param(a_study(name="real", protocol=Marginals(cross="sketched")), id="marginals"),
         pytest.param(SHARING, id="feature-sharing", marks=pytest.mark.slow),
     ],
 )
-def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
+def test_a_death_at_any_moment_changes_nothing(study, stores, tmp_path, monkeypatch):
     parties = some_parties()
     origin = tmp_path / "origin"
     Reviving(study, origin, parties)  # enrolled, with keys, and no further
-    enrolled = shutil.copytree(origin, tmp_path / "enrolled")
+    enrolled = stores.copied(origin, tmp_path / "enrolled")
     fate = Fate(monkeypatch)
     expected, wire, nodes = run(study, parties, origin)
     ledgers = [node.ledger() for node in nodes]
@@ -102,14 +135,14 @@ def test_a_death_at_any_moment_changes_nothing(study, tmp_path, monkeypatch):
     assert moments == 4 * sum(1 + len(requests) for requests in wire.requests)  # two steps, each with two sides
 
     for at in range(moments):
-        folder = shutil.copytree(enrolled, tmp_path / str(at))
+        folder = stores.copied(enrolled, tmp_path / str(at))
         fate.moments, fate.die_at = 0, at
         wire = Reviving(study, folder, parties)
         outcome, deaths = finished(study, folder, wire)
         assert deaths == 1, at
         for name in study.names:
-            np.testing.assert_array_equal(outcome.solution.coefs[name], expected.solution.coefs[name])
-        assert outcome.solution.intercept == expected.solution.intercept, at
+            np.testing.assert_array_equal(outcome.model.coefs[name], expected.model.coefs[name])
+        assert outcome.model.intercept == expected.model.intercept, at
         assert outcome.uplink_bytes == expected.uplink_bytes, at
         assert [node.ledger() for node in wire._nodes.values()] == ledgers, at
 
@@ -119,11 +152,11 @@ def test_a_death_inside_a_transaction_leaves_nothing(tmp_path):
     _, wire, _ = run(TOY, parties)
     node = Node(TOY, parties[0], tmp_path / "a")
     node.answer(wire.requests[0]["a"])
-    journal = node._journal
-    held = journal._store.state(TOY.digest).held
-    journal.accept(TOY.digest, 1, b"request", held)
-    journal._store._file.execute("BEGIN IMMEDIATE")
-    journal._store._file.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
-    journal._store._file.close()
+    own = node._journal
+    held = own._store.state(TOY.digest).held
+    own.accept(TOY.digest, 1, b"request", held)
+    own._store._database.execute("BEGIN IMMEDIATE")
+    own._store._database.execute("UPDATE rounds SET reply = x'00' WHERE round = 1")
+    own._store._database.close()
     again = Node(TOY, parties[0], tmp_path / "a")._journal
     assert again.accept(TOY.digest, 1, b"request", held).reply is None

@@ -11,11 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from tacit.federated import (
+    FeatureSharing,
     FederatedLasso,
     FederatedLinearSVC,
     FederatedLogisticRegression,
     Party,
     RefusedError,
+    Sketching,
     estimators,
 )
 from tests.federated.conftest import SECRET
@@ -76,8 +78,12 @@ def test_a_model_between_two_parties(kind, protocol):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_parameters_are_scikit_learns(kind):
-    model = model_of(kind, labels="sketched", n_iter=3)
+    model = model_of(kind, labels="sketched", protocol=FeatureSharing(n_iter=3), sketch=Sketching())
     assert clone(model).get_params() == model.get_params()
+    assert len(model.get_params(deep=False)) == 13
+    other = clone(model).set_params(protocol__geometry="serial", sketch__size=9)
+    assert (other.protocol, other.sketch) == (FeatureSharing(n_iter=3, geometry="serial"), Sketching(size=9))
+    assert (model.protocol, model.sketch) == (FeatureSharing(n_iter=3), Sketching())
     assert "labels='sketched'" in repr(model)
     with pytest.raises(NotFittedError):
         model.predict(X)
@@ -87,9 +93,8 @@ def test_parameters_are_scikit_learns(kind):
 def test_every_parameter_reaches_the_study(monkeypatch):
     told = {
         "epsilon": 2.0, "delta": 1e-5, "adjacency": "replace-one", "l1_radius": 3.0, "labels": "sketched",
-        "protocol": "feature-sharing", "entry_bound": 4.0, "y_bounds": (0.0, 6.0), "fit_intercept": False,
-        "n_selected": 2, "cross": "zero", "n_iter": 5, "n_shared": 3, "geometry": "serial", "sketch": "gaussian",
-        "sketch_size": 16, "sketch_seed": 9, "random_state": 4,
+        "protocol": FeatureSharing(n_iter=5, n_shared=3, geometry="serial"), "entry_bound": 4.0, "y_bounds": (0.0, 6.0),
+        "fit_intercept": False, "sketch": Sketching(kind="gaussian", size=16, seed=9), "random_state": 4,
     }  # fmt: skip
 
     class StopError(Exception):
@@ -105,7 +110,7 @@ def test_every_parameter_reaches_the_study(monkeypatch):
         raise StopError
 
     monkeypatch.setattr(estimators, "Node", caught)
-    assert set(told) | {"directory", "verbose"} == set(FederatedLasso().get_params())
+    assert set(told) | {"directory", "verbose"} == set(FederatedLasso().get_params(deep=False))
     with pytest.raises(StopError):
         FederatedLasso(**told).fit(parties_of(Y))
 

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 import numpy as np
 import pytest
 
-from tacit.federated import RefusedError, files, messages
-from tacit.federated.journal import BegunAgainError, BehindError, CoordinatorJournal, PartyJournal
-from tacit.federated.stores import Entry, Greeting
+from tacit.federated import RefusedError, messages, store
+from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
+from tacit.federated.store import CoordinatorStore, Entry, Greeting, PartyStore
 from tests.federated.conftest import a_study
 
 STUDY = a_study()
@@ -30,12 +30,14 @@ def where(request, path):
     return path if request.param == "file" else None
 
 
-def opened_again(journal, where, kind=PartyJournal):
+def opened_again(journal, where):
     """A journal that knows only what is stored; what is in memory is there for those who have the store."""
-    again = kind(where)
+    if isinstance(journal, CoordinatorStore):
+        return journal if where is None else CoordinatorStore(where)
+    again = PartyJournal(where)
     if where is None:
         again._store = journal._store
-    return enrolled(again) if kind is PartyJournal else again
+    return enrolled(again)
 
 
 def enrolled(journal):
@@ -134,21 +136,10 @@ def test_what_a_round_is_given_and_gives_back_unchanged_stays(where):
         np.testing.assert_array_equal(accept(again, 3, b"request").memory["kept"], np.ones(2))
 
 
-def check_interrupted(journal, monkeypatch, stored):
-    """A store that is interrupted by what was patched, before or after it has all of a round, and then is not."""
-    with pytest.raises(KeyboardInterrupt):
-        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
-    monkeypatch.undo()
-    assert accept(journal, 1, b"request").reply == (b"reply" if stored else None)
-    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
-    assert accept(journal, 2, b"next").made == {"sums": 2}
-    assert journal.ledger() == SPENT
-
-
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeypatch, stored):
-    """An interruption may come before or after the file has all of it: either way the journal goes by the file."""
-    journal = begun(path)
+def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(where, monkeypatch, stored):
+    """An interruption may come before or after the store has all of it: either way the journal goes by the store."""
+    journal = begun(where)
     accept(journal, 1, b"request")
     transaction = journal._store.transaction
 
@@ -161,22 +152,13 @@ def test_a_round_interrupted_while_it_is_stored_is_looked_up_again(path, monkeyp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(journal._store, "transaction", interrupted)
-    check_interrupted(journal, monkeypatch, stored)
-
-
-@pytest.mark.parametrize("stored", [False, True])
-def test_a_round_interrupted_in_memory_is_looked_up_again(monkeypatch, stored):
-    journal = begun(None)
-    accept(journal, 1, b"request")
-    finish = journal._store.finish
-
-    def interrupted(*arguments):
-        if stored:
-            finish(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(journal._store, "finish", interrupted)
-    check_interrupted(journal, monkeypatch, stored)
+    with pytest.raises(KeyboardInterrupt):
+        journal.finish(S, 1, b"reply", {"a": np.ones(1)}, SPENT)
+    monkeypatch.undo()
+    assert accept(journal, 1, b"request").reply == (b"reply" if stored else None)
+    assert journal.finish(S, 1, b"reply again", {"a": np.ones(1)}, SPENT) == (b"reply" if stored else b"reply again")
+    assert accept(journal, 2, b"next").made == {"sums": 2}
+    assert journal.ledger() == SPENT
 
 
 def test_a_round_that_cannot_be_stored_leaves_nothing(where):
@@ -262,7 +244,7 @@ def test_a_coordinator_that_holds_other_replies_is_refused(where):
 
 def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatch):
     """Somebody reads the file for longer than a writer waits."""
-    monkeypatch.setattr(files, "_WAIT", 0.01)
+    monkeypatch.setattr(store, "_WAIT", 0.01)
     journal = begun(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
@@ -276,10 +258,20 @@ def test_a_commit_that_fails_leaves_nothing_and_the_file_usable(path, monkeypatc
 
 def test_files_are_synced_so_that_no_old_state_comes_back(path, monkeypatch):
     monkeypatch.undo()  # tests do without
-    for kind in (PartyJournal, CoordinatorJournal):
-        store = kind(path.with_name(kind.__name__))._store
-        assert store._file.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
-        assert store._file.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    for kind in (PartyStore, CoordinatorStore):
+        opened = kind(path.with_name(kind.__name__))
+        assert opened._database.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert opened._database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_what_is_kept_in_memory_leaves_no_file(path, monkeypatch):
+    path.parent.mkdir()
+    monkeypatch.chdir(path.parent)
+    begun(None)
+    CoordinatorStore(None).ask(S, 0, {"a": b"1"})
+    assert list(path.parent.iterdir()) == []
+    CoordinatorStore(":memory:").ask(S, 0, {"a": b"1"})  # a path is a file, whatever its name
+    assert CoordinatorStore(":memory:").asked(S, 0) == {"a": b"1"}
 
 
 def test_a_journal_is_for_its_owner_alone(path):
@@ -292,7 +284,7 @@ def test_a_new_journal_is_private_whatever_the_umask(path, mask):
     path.parent.mkdir()
     before = os.umask(mask)
     try:
-        CoordinatorJournal(path).close()
+        CoordinatorStore(path).close()
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -314,7 +306,7 @@ def test_a_journal_of_another_user_is_refused(path, monkeypatch):
         raise PermissionError
 
     begun(path).close()
-    monkeypatch.setattr("tacit.federated.files.os.fchmod", refused)
+    monkeypatch.setattr("tacit.federated.store.os.fchmod", refused)
     with pytest.raises(ValueError, match="is another user's"):
         PartyJournal(path)
 
@@ -322,26 +314,26 @@ def test_a_journal_of_another_user_is_refused(path, monkeypatch):
 def test_other_files_are_refused(path):
     begun(path).close()
     with pytest.raises(ValueError, match="not a coordinator's"):
-        CoordinatorJournal(path)
+        CoordinatorStore(path)
     path.write_bytes(b"something else entirely, and long enough to have a header" * 9)
     with pytest.raises(ValueError, match="not the journal"):
         PartyJournal(path)
 
 
 def test_exchanges(where):
-    journal = CoordinatorJournal(where)
+    journal = CoordinatorStore(where)
     assert journal.asked(S, 0) == {}
     journal.ask(S, 0, {"b": b"1", "a": b"2"})
-    journal = opened_again(journal, where, CoordinatorJournal)
+    journal = opened_again(journal, where)
     assert list(journal.asked(S, 0).items()) == [("b", b"1"), ("a", b"2")]
     assert journal.told(S, 0) == {}
     journal.tell(S, 0, {"b": b"3", "a": b"4"})
-    assert opened_again(journal, where, CoordinatorJournal).told(S, 0) == {"b": b"3", "a": b"4"}
+    assert opened_again(journal, where).told(S, 0) == {"b": b"3", "a": b"4"}
     assert journal.told(S, 1) == journal.told("another", 0) == {}
 
 
 def test_exchanges_are_forgotten_while_there_is_nothing_but_the_greeting(where):
-    journal = CoordinatorJournal(where)
+    journal = CoordinatorStore(where)
     for exchange in range(2):
         journal.ask(S, exchange, {"a": b"1"})
     journal.tell(S, 0, {"a": b"2"})

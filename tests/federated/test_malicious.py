@@ -88,7 +88,7 @@ def test_inventions_are_refused(node, invention):
 
 
 def test_a_wire_version_of_its_own(node, honest):
-    assert "wire version 3" in refused(node, honest[0][2][:2] + b"\x03" + honest[0][2][3:])
+    assert "wire version 4" in refused(node, honest[0][2][:2] + b"\x04" + honest[0][2][3:])
 
 
 def test_requests_of_another_party_or_out_of_order(honest):

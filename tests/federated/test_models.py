@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from tacit import load, save
-from tacit.federated import Coordinator, Member, Node, Party, Study, fitted_model
+from tacit.federated import (
+    Coordinator,
+    FeatureSharing,
+    Marginals,
+    Member,
+    Node,
+    Party,
+    Sketching,
+    Study,
+    fitted_model,
+)
 from tacit.federated.transports.in_process import InProcess
 
 
@@ -29,8 +39,8 @@ def finished(loss="squared", **agreed):
     [
         ("squared", {}),
         ("squared", {"entry_bound": 1.0, "y_bounds": (-2.0, 2.0)}),
-        ("logistic", {}),
-        ("squared_hinge", {"protocol": "feature-sharing"}),
+        ("logistic", {"protocol": Marginals(cross="zero"), "sketch": Sketching(size=32, seed=3)}),
+        ("squared_hinge", {"protocol": FeatureSharing(n_iter=3)}),
     ],
 )
 def test_what_is_read_is_what_was_written(loss, agreed, tmp_path):
@@ -40,8 +50,11 @@ def test_what_is_read_is_what_was_written(loss, agreed, tmp_path):
     assert model.guarantee_ == outcome.guarantee
     assert model.plan_.multipliers == outcome.plan.multipliers
     assert (model.n_rounds_, model.uplink_bytes_) == (outcome.n_rounds, outcome.uplink_bytes)
-    assert (model.epsilon, model.l1_radius, model.protocol) == (3.0, 2.0, study.protocol)
-    for name, coef in outcome.solution.coefs.items():
+    assert (model.epsilon, model.l1_radius) == (3.0, 2.0)
+    assert (model.protocol, model.sketch) == (study.protocol, study.sketch)
+    assert model.set_params(sketch__seed=5).sketch.seed == 5  # the study's own does not change
+    assert study.sketch.seed != 5
+    for name, coef in outcome.model.coefs.items():
         assert np.array_equal(model.coefs_[name], coef)
     predicted = model.predict(blocks)
     assert len(predicted) == 400

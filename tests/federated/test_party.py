@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit.federated import Coordinator, Member, Node, Party, RefusedError, files, messages
+from tacit.federated import Coordinator, Member, Node, Party, RefusedError, messages, store
 from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.protocols.base import Answer
 from tacit.federated.transports.in_process import InProcess
@@ -215,7 +215,7 @@ def test_a_refusal_fits_into_a_message(monkeypatch):
 
 
 def test_a_journal_that_cannot_be_written_is_a_refusal_that_releases_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_WAIT", 0.01)
+    monkeypatch.setattr(store, "_WAIT", 0.01)
     node = Node(a_study(), some_parties()[0], tmp_path / "a")
     ask(node, 0, "hello")
     with closing(sqlite3.connect(tmp_path / "a", isolation_level=None)) as reader:

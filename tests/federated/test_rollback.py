@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit.federated import Coordinator, Node, Party, RefusedError, messages
+from tacit.federated import Coordinator, FeatureSharing, Node, Party, RefusedError, messages
 from tacit.federated.messages import Refusal, Reply, Request
 from tacit.federated.node import HELLO, _fingerprint
 from tacit.federated.protocols.base import Holding
@@ -299,7 +299,7 @@ def test_ids_mended_after_the_greeting_are_compared_again(tmp_path):
 
 def test_a_party_that_begins_again_after_others_answered_is_told_what_to_do(tmp_path):
     """In the second exchange, which is the first that it is asked in."""
-    study = a_study(name="real", protocol="feature-sharing", n_iter=2)
+    study = a_study(name="real", protocol=FeatureSharing(n_iter=2))
     study = replace(study, entry_bound=1.0, y_bounds=(-1.0, 1.0))
     parties = some_parties(ids=True)
     nodes = [Node(study, party, tmp_path / party.name) for party in parties]

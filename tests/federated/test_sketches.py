@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from tacit.federated import Sketching
 from tacit.federated.sketches import Gaussian, Identity, Sketch, SparseSign, default_size, sketch_for
 from tacit.federated.study import Member, Study
 from tacit.privacy import Budget
@@ -97,10 +98,13 @@ def _study(**changes: Any) -> Study:
 
 
 def test_a_study_names_its_sketch() -> None:
-    assert isinstance(sketch_for(_study(sketch_size=20)), SparseSign)
-    assert isinstance(sketch_for(_study(sketch_size=20, sketch="gaussian")), Gaussian)
-    assert sketch_for(_study(sketch_size=20)) is sketch_for(_study(sketch_size=20, name="another"))
-    full = sketch_for(_study(sketch_size=500))
+    assert isinstance(sketch_for(_study(sketch=Sketching(size=20))), SparseSign)
+    assert isinstance(sketch_for(_study(sketch=Sketching(kind="gaussian", size=20))), Gaussian)
+    one, other = (_study(sketch=Sketching(size=20), name=name) for name in ("one", "another"))
+    assert sketch_for(one) is sketch_for(other)
+    assert sketch_for(_study(sketch=Sketching(size=20)), 30).size == 20
+    assert sketch_for(_study(), 30).size == 30
+    full = sketch_for(_study(sketch=Sketching(size=500)))
     A = np.random.default_rng(0).normal(size=(500, 2))
     assert isinstance(full, Identity)
     np.testing.assert_array_equal(full.apply(A), A)

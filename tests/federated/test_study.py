@@ -1,12 +1,14 @@
 """A study is one agreement: read as written, refused where it makes no sense, told apart in every value."""
 
 import math
-from dataclasses import replace
+import pickle
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from tacit.federated import Member, Study, messages
+from tacit.federated import FeatureSharing, Marginals, Member, Sketching, Study, messages
 from tests.federated.conftest import a_study
 
 FULL = Study(
@@ -18,15 +20,12 @@ FULL = Study(
     epsilon=2.0,
     delta=1e-6,
     adjacency="replace-one",
-    protocol="feature-sharing",
+    protocol=FeatureSharing(n_iter=4, n_shared=3),
     labels="sketched",
     entry_bound=3.5,
     classes=("no", 'ye"s'),
     fit_intercept=False,
-    n_iter=4,
-    n_shared=3,
-    sketch_size=64,
-    sketch_seed=7,
+    sketch=Sketching(size=64, seed=7),
     random_state=3,
 )
 OTHERS = {
@@ -38,20 +37,22 @@ OTHERS = {
     "epsilon": 2.1,
     "delta": 1e-7,
     "adjacency": "add-remove",
-    "protocol": "marginals",
     "entry_bound": None,
     "classes": ("no", "yes"),
     "fit_intercept": True,
-    "n_selected": 4,
-    "cross": "zero",
-    "n_iter": 5,
-    "n_shared": None,
-    "geometry": "serial",
-    "sketch": "gaussian",
-    "sketch_size": 65,
-    "sketch_seed": 8,
     "random_state": None,
 }
+PROTOCOLS = [
+    Marginals(),
+    Marginals(n_selected=4),
+    Marginals(cross="zero"),
+    FeatureSharing(),
+    FeatureSharing(n_iter=5),
+    FeatureSharing(n_shared=3),
+    FeatureSharing(geometry="serial"),
+]
+SKETCHES = [Sketching(), Sketching(kind="gaussian"), Sketching(size=65), Sketching(seed=8)]
+GOOD = "[study]\nname = 's'\nloss = 'squared'\nn_rows = 9\nl1_radius = 1\nmembers = [{name = 'a', n_features = 2}]\n"
 
 
 @pytest.mark.parametrize("study", [a_study(), a_study(epsilon=math.inf, y_bounds=(-1, 2)), FULL], ids=["a", "b", "c"])
@@ -67,6 +68,43 @@ def test_every_value_is_in_the_digest(field):
     assert replace(FULL, **{field: OTHERS[field]}).digest != FULL.digest
 
 
+def test_fields_and_their_options_are_all_told_apart():
+    assert len(fields(Study)) == 16
+    assert {field.name for field in fields(Study)} == {*OTHERS, "protocol", "sketch", "labels", "y_bounds"}
+    digests = {replace(FULL, protocol=protocol, sketch=sketch).digest for protocol in PROTOCOLS for sketch in SKETCHES}
+    assert len(digests) == len(PROTOCOLS) * len(SKETCHES)
+
+
+def test_a_name_is_short_for_the_defaults(tmp_path):
+    path = tmp_path / "study.toml"
+    for name, kind in (("marginals", Marginals), ("feature-sharing", FeatureSharing)):
+        short = a_study(protocol=name, sketch="gaussian")
+        assert short == a_study(protocol=kind(), sketch=Sketching(kind="gaussian"))
+        path.write_text(GOOD + f"protocol = '{name}'\nsketch = 'gaussian'\n")
+        read = Study.from_toml(path)
+        assert (read.protocol, read.sketch) == (short.protocol, short.sketch)
+
+
+def test_what_was_agreed_does_not_change():
+    given = FeatureSharing(n_iter=4)
+    study = a_study(protocol=given)
+    before = study.digest
+    given.set_params(n_iter=9)
+    assert study.protocol == FeatureSharing(n_iter=4)
+    for change in (lambda: setattr(study.protocol, "n_iter", 9), lambda: study.sketch.set_params(seed=1)):
+        with pytest.raises(AttributeError, match="does not change"):
+            change()
+    assert replace(study).digest == before == pickle.loads(pickle.dumps(study)).digest
+    assert clone(study.protocol).set_params(n_iter=9).n_iter == 9
+
+
+def test_older_files_spell_the_squared_hinge_with_a_hyphen():
+    study = a_study(loss="squared_hinge", classes=(0, 1), protocol="feature-sharing")
+    assert Study.from_dict(study.to_dict() | {"loss": "squared-hinge"}) == study
+    with pytest.raises(ValueError, match="loss must be one of"):
+        a_study(loss="squared-hinge", classes=(0, 1))
+
+
 def test_shared_labels_need_not_be_spelled_out_in_a_file(tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(a_study().to_toml().replace("labels = true\n", ""))
@@ -80,6 +118,10 @@ def test_shared_labels_need_not_be_spelled_out_in_a_file(tmp_path):
         ("[study]\nname = 's'\nmembers = [{name = 'a', columns = 2}]\n", "no 'columns'"),
         ("[study]\nname = 's'\nmembers = ['a']\n", "list of tables"),
         ("[study]\nname = 's'\n", "loss"),
+        (GOOD + "[study.protocol]\nname = 'marginals'\nn_iter = 3\n", "the protocol of a study has no 'n_iter'"),
+        (GOOD + "[study.protocol]\nn_selected = 3\n", "the name of a protocol must be one of"),
+        (GOOD + "[study.sketch]\nrows = 3\n", "the sketch of a study has no 'rows'; it has kind, size, seed"),
+        (GOOD + "protocol = 3\n", "not a study: protocol must be one of"),
         ("[network]\n", "no .study. table"),
         ("[study\n", "not a study file"),
     ],
@@ -104,8 +146,15 @@ def test_files_that_say_something_else_are_refused(text, match, tmp_path):
         ({"y_bounds": (2.0, 1.0)}, "y_bounds"),
         ({"loss": "logistic"}, "two classes"),
         ({"loss": "logistic", "classes": (1, 1)}, "two different"),
-        ({"n_iter": 0}, "n_iter"),
-        ({"geometry": "flat"}, "geometry"),
+        ({"protocol": FeatureSharing(n_iter=0)}, "n_iter"),
+        ({"protocol": FeatureSharing(geometry="flat")}, "geometry"),
+        ({"protocol": Marginals(n_selected=0)}, "n_selected"),
+        ({"protocol": Marginals(cross="no")}, "cross"),
+        ({"protocol": "gossip"}, "protocol must be one of 'marginals', 'feature-sharing'"),
+        ({"sketch": "dense"}, "sketch must be one of"),
+        ({"sketch": Sketching(kind="dense")}, "kind of a sketch"),
+        ({"sketch": Sketching(size=0)}, "size"),
+        ({"sketch": Sketching(seed=-1)}, "seed"),
         ({"name": ""}, "name"),
     ],
 )

@@ -129,9 +129,9 @@ class Trial:
         outcome, ledgers = self.in_one_process()
         model = self.model
         assert {name: coef.tolist() for name, coef in model.coefs_.items()} == {
-            name: np.asarray(coef).tolist() for name, coef in outcome.solution.coefs.items()
+            name: np.asarray(coef).tolist() for name, coef in outcome.model.coefs.items()
         }
-        assert model.intercept_ == outcome.solution.intercept
+        assert model.intercept_ == outcome.model.intercept
         assert any(coef.any() for coef in model.coefs_.values())
         assert model.uplink_bytes_ == outcome.uplink_bytes
         assert {name: self.ledger(name) for name in SIZES} == ledgers

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 
 
 def trial_of_rounds(folder):
-    return Trial(folder, protocol="feature-sharing", n_iter=2, n_shared=1)
+    return Trial(folder, protocol={"name": "feature-sharing", "n_iter": 2, "n_shared": 1})
 
 
 def finish(trial, coordinator, *parties):

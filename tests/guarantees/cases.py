@@ -214,7 +214,9 @@ CASES = [
     for b in (False, True)
     if s == b
     or not (
-        case.whole or (case.samples and case.loss not in ("squared", "logistic")) or case.solver.name in ("coordinate", "greedy")
+        case.whole
+        or (case.samples and case.loss not in ("squared", "logistic"))
+        or case.solver.name in ("coordinate", "greedy")
     )
 ]
 WITH_WIDE_FORM = {"gradient": gradient, "objective": objective}

@@ -17,12 +17,15 @@ from scipy.sparse import csr_array
 from tacit.blocks import Table
 from tacit.bounding import Centring
 from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
-from tacit.federated.protocols import bounds, marginals_party, protocol_for
+from tacit.federated import FeatureSharing, Marginals, Sketching
+from tacit.federated.protocols import bounds, protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.bounds import one_entry_per_row
+from tacit.federated.protocols.marginals import party as marginals_party
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
-from tacit.metrics.release import Question, Terms, released_scores
+from tacit.metrics.release import Asked, released_scores
+from tacit.metrics.terms import Agreed
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
@@ -35,7 +38,8 @@ from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
 from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
-from .recorder import LeakError, Missing, Step, transcript
+from .recorder import transcript
+from .steps import LeakError, Missing, Step
 
 ADJACENCIES = ("add-remove", "replace-one")
 FIRST = 4  # of the hostile rows: others take the place of these
@@ -392,8 +396,8 @@ def _of_score(name: str, law: str, adjacency: str) -> Entry:
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         return released_scores(
-            [Question(case.query, case.sums(records))],
-            Terms(1.0, 1e-6, adjacency, law, 0),  # type: ignore[arg-type]
+            [Asked(case.query, case.sums(records))],
+            Agreed(1.0, 1e-6, adjacency, law, 0),
         )
 
     rows = [case.row, case.opposite, case.others[0]]
@@ -429,7 +433,7 @@ def without_the_row(missing: Missing, study: Study) -> Iterator[None]:
             stack.enter_context(patch.object(room, "one_entry_per_row", of_places))
         stack.enter_context(patch.object(Sketch, "apply", with_nothing))
         stack.enter_context(patch.object(marginals_party, "_target", target_of_others))
-        if study.protocol == "feature-sharing":
+        if isinstance(study.protocol, FeatureSharing):
             stack.enter_context(patch.object(Sketch, "back", lambda s, v: np.delete(back(s, v), missing.row)))
         yield
 
@@ -449,7 +453,7 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        calibrated = plan.calibrate(study.budget, study.unit, "test")
+        calibrated = study.promise(plan)
         gates = {n: Gate(calibrated.part(f"{n}/"), NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()
@@ -480,20 +484,21 @@ def _of_study(name: str, study: Study) -> Entry:
 
 
 def _studies(adjacency: str) -> list[Entry]:
-    told: dict[str, Any] = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch_size": 3, "cross": "sketched"}
-    told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency, "n_selected": 2}
-    sharing = {"protocol": "feature-sharing", "n_iter": 4, "n_selected": None, "cross": "auto"}
+    told: dict[str, Any] = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch": Sketching(size=3)}
+    told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency}
+    told |= {"protocol": Marginals(n_selected=2, cross="sketched")}
+    sharing = {"protocol": FeatureSharing(n_iter=4)}
     forms: dict[str, dict[str, Any]] = {
         "marginals study": {},
-        "marginals study, all columns": {"n_selected": 3},
+        "marginals study, all columns": {"protocol": Marginals(n_selected=3, cross="sketched")},
         "marginals study, sketched labels": {"labels": "sketched", "fit_intercept": False},
-        "marginals study, products again": {"cross": "auto", "epsilon": 50.0},
+        "marginals study, products again": {"protocol": Marginals(n_selected=2), "epsilon": 50.0},
         "marginals study, sketched columns": {"epsilon": 1e4, "delta": 0.08},
         "marginals study, nothing declared": {"y_bounds": None, "entry_bound": None},
         "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
-        "feature-sharing study, product": sharing | {"geometry": "product"},
-        "feature-sharing study, serial": sharing | {"geometry": "serial"},
-        "feature-sharing study, best": sharing | {"geometry": "best"},
+        "feature-sharing study, product": {"protocol": FeatureSharing(n_iter=4, geometry="product")},
+        "feature-sharing study, serial": {"protocol": FeatureSharing(n_iter=4, geometry="serial")},
+        "feature-sharing study, best": sharing,
         "feature-sharing study, sketched labels": sharing | {"labels": "sketched"},
         "feature-sharing study, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
     }

@@ -31,14 +31,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from tacit.privacy import Gate, Promise
+from tacit.privacy import Gate
 from tacit.privacy.mechanisms import (
     Batches,
+    BestVertex,
     Choice,
     GaussianMatrix,
     GaussianSequence,
@@ -58,110 +58,9 @@ from tacit.privacy.noise.grid import Grid
 from tacit.solvers import dual
 from tacit.solvers.coordinate.columns import Columns
 
+from .steps import Missing, Step
+
 NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
-
-
-class LeakError(AssertionError):
-    """Something public about a release depends on the data."""
-
-
-@dataclass(frozen=True)
-class Missing:
-    """A row of the n declared ones that is not in the table: later rows stand one place further up there."""
-
-    row: int
-    n: int
-
-    def places(self, declared):
-        """Where these rows are in the table, without the missing one."""
-        there = declared[declared != self.row]
-        return there - (there > self.row)
-
-    def order(self, declared):
-        """An order of all rows; the missing one has the place after the last row of the table."""
-        return np.where(declared == self.row, self.n - 1, declared - (declared > self.row))
-
-    def state(self, declared):
-        """A line for every row; that of the missing one comes last, where no row of the table stands."""
-        return np.concatenate([np.delete(declared, self.row, axis=0), declared[self.row : self.row + 1]])
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One release: the exact array and the noisy one (a walk's values); for a selection, the scores and the choice."""
-
-    name: str
-    exact: np.ndarray
-    released: np.ndarray | int
-    sensitivity: float  # the most that one row may move it, says the code; the spread of a selection's scores
-    multiplier: float  # noise over sensitivity
-    freedom: int = 0  # how many normals the noise is made of
-    kind: str = "gaussian"
-    sampling: float = 1.0
-    sample: np.ndarray | None = None
-    problem: Any = None  # of objective perturbation, with the weights found
-    tape: Tape | Batches | None = None  # of a sequence, or of a step on a sample
-    prior: np.ndarray | float = 0.0  # public log-weights of a selection
-    choices: tuple[np.ndarray, ...] = ()  # made before this release without data: orders, draws, state of rows
-    grids: tuple[Grid, ...] = ()  # that noise was added on
-    curvature: float = 0.0  # of a row, says the code; of objective perturbation
-
-    @property
-    def is_selection(self):
-        return self.kind == "exponential"
-
-    @property
-    def noise(self):
-        return self.multiplier * self.sensitivity
-
-    @property
-    def log_weights(self):
-        """Of the candidates of a selection."""
-        return self.exact / self.noise + self.prior
-
-    @property
-    def public(self):
-        """What must be the same in two worlds that share a history: a size, a grid or a scale can tell of a row too."""
-        facts = self.name, self.kind, np.shape(self.exact), self.sampling, self.sensitivity, self.multiplier
-        return *facts, self.grids, self.curvature, np.asarray(self.prior).tobytes()
-
-    def require_alike(self, other):
-        """Raise where something public differs."""
-        if self.public != other.public:
-            raise LeakError(f"{self.name!r} is not made alike in two worlds: {self.public} and {other.public}")
-
-    def moved(self, other):
-        """How far the other world's row moves this release, as a part of what the code allows for."""
-        self.require_alike(other)
-        change = other.exact - self.exact
-        if self.is_selection:
-            return float(np.ptp(change)) / self.sensitivity
-        if self.kind == "objective":  # the linear terms that lead to the same weights
-            change = other.released - self.released
-        return float(np.linalg.norm(change.ravel(), 1 if self.kind == "laplace" else 2)) / self.sensitivity
-
-    def curved(self, other):
-        """The same for the curvature that objective perturbation is told of: of the row that only one world has."""
-        problem, w = self.problem
-        twin, _ = other.problem
-
-        def row(at):  # the gradient of that row's loss: all else cancels, but for linear terms
-            return twin.gradient(at, other.released) - problem.gradient(at, self.released)
-
-        there = row(w) - (other.released - self.released)
-        length = float(np.linalg.norm(there))
-        if length == 0.0:
-            return 0.0
-        step = 1e-4
-        return float(np.linalg.norm(row(w + step * there / length) - row(w))) / step / self.curvature
-
-    def log_density(self, released):
-        """Of a Gaussian release, but for a constant; of a choice."""
-        if self.is_selection:
-            weights = self.log_weights
-            return -math.log(np.exp(weights - weights[released]).sum())
-        assert self.kind == "gaussian"
-        return -float(np.sum(np.square(released - self.exact))) / (2 * self.noise**2)
 
 
 @contextmanager
@@ -225,6 +124,8 @@ class Recorder:
         if isinstance(mechanism, SampledSteps) and values[1] > 1:
             size, count, walk = values
             return np.concatenate([gate.release(name, mechanism, size, 1, walk) for _ in range(count)])
+        if isinstance(mechanism, BestVertex):  # of the non-private limit
+            return honest(gate, name, mechanism, *values)
         for kinds, record in self.FORMS:
             if isinstance(mechanism, kinds):
                 return record(self, gate, partial(honest, gate, name), name, mechanism, *values)
@@ -250,10 +151,9 @@ class Recorder:
         """Noise on an array, in coordinates in which all of it has one size."""
         exact, weights, freedom = coordinates(mechanism, *values)
         out = released(mechanism, *values)
-        if self.past is not None:
-            out = np.reshape(self.past.released / weights, np.shape(out))
-        self.add(gate, name, mechanism, exact, np.reshape(out * weights, exact.shape), freedom=freedom)
-        return out
+        past, noisy = self.past, np.reshape(out * weights, exact.shape)
+        self.add(gate, name, mechanism, exact, noisy if past is None else past.released, freedom=freedom)
+        return out if past is None else np.reshape(past.released / weights, np.shape(out))
 
     def walk(self, gate, released, name, mechanism, size, *given):
         """Values one after the other, or a step on a sample: led again to what was released."""
@@ -458,108 +358,3 @@ def twin(thing):
         if isinstance(value, np.ndarray | Columns | dual._Duals):
             setattr(other, name, value.copy() if isinstance(value, np.ndarray) else twin(value))
     return other
-
-
-def two_worlds(run, data, neighbour, row=0) -> list[tuple[Step, Step]]:
-    """The releases of `run(data)`, each with what `run(neighbour)` would have made of the same history.
-
-    The row that differs takes part in every sample.
-    """
-    with transcript(coin=True, row=row) as steps:
-        run(data)
-    with transcript(steps) as others:
-        run(neighbour)
-    return list(zip(steps, others, strict=True))
-
-
-def with_and_without(run, table, rows, missing: Missing) -> Iterator[list[tuple[Step, Step]]]:
-    """The releases of `run(table)`, a table without a row, each with what it would be with each of some rows put in.
-
-    `rows` are tables with a row at that place. The history comes from the world without the row, so that rows can be
-    chosen in view of it; where there is a row it takes part in every sample.
-    """
-    with transcript(coin=True, row=missing.row, missing=missing) as steps:
-        run(table)
-    for present in rows:
-        with transcript(steps) as others:
-            run(present)
-        yield list(zip(steps, others, strict=True))
-
-
-def mu_between(pairs: list[tuple[Step, Step]]) -> float:
-    """What these two worlds give away on this history through Gaussian releases of all rows, and selections.
-
-    A selection whose log-weights move by a range e is e^2 / 8-zCDP, as a Gaussian release with mu = e / 2 is.
-    """
-    parts = []
-    for step, other in pairs:
-        if step.sampling == 1.0 and step.kind in ("gaussian", "exponential"):
-            parts.append(step.moved(other) / step.multiplier / (2.0 if step.is_selection else 1.0))
-    return math.hypot(*parts)
-
-
-def log_likelihood(run, history: list[Step], data) -> float:
-    """Of this history in the world of `data`, but for a constant; the coin of row 0 is integrated out."""
-    with transcript(history, coin=True) as taken:
-        run(data)
-    left = taken
-    if any(step.sampling < 1.0 for step in history):
-        with transcript(history, coin=False) as left:
-            run(data)
-    total = 0.0
-    for step, one, other in zip(history, taken, left, strict=True):
-        density = one.log_density(step.released)
-        if step.sampling < 1.0:
-            without = math.log1p(-step.sampling) + other.log_density(step.released)
-            density = np.logaddexp(without, math.log(step.sampling) + density)
-        total += density
-    return float(total)
-
-
-def evidence(run, one, other):
-    """A mechanism from either of the two to the log likelihood ratio of its transcript: the best test between them."""
-
-    def mechanism(world):
-        with transcript() as steps:
-            run(world)
-        return log_likelihood(run, steps, one) - log_likelihood(run, steps, other)
-
-    return mechanism
-
-
-def wrong_noise(steps: list[Step]) -> set[str]:
-    """Names of the releases whose noise is not what it should be, or missing.
-
-    Gaussian noise by a chi-square test; selections by the mean log-weight of what was drawn.
-    """
-    wrong = set()
-    for name in {step.name for step in steps}:
-        named = [step for step in steps if step.name == name]
-        if named[0].is_selection:
-            away, spread = choices(named)
-        else:
-            squares = sum(np.sum(np.square(step.released - step.exact)) / step.noise**2 for step in named)
-            freedom = sum(step.freedom for step in named)
-            away, spread = squares - freedom, math.sqrt(2 * freedom)
-        if abs(away) > 5 * spread or any(np.any(s.released == s.exact) for s in named if not s.is_selection):
-            wrong.add(name)
-    return wrong
-
-
-def choices(steps: list[Step]) -> tuple[float, float]:
-    """By how much the log-weights of what was drawn differ from what is expected, and the standard deviation of it."""
-    away, variance = 0.0, 0.0
-    for step in steps:
-        weights = step.log_weights - step.log_weights.max()
-        chances = np.exp(weights) / np.exp(weights).sum()
-        away += weights[step.released] - chances @ weights
-        variance += chances @ np.square(weights - chances @ weights)
-    return away, math.sqrt(variance)
-
-
-@contextmanager
-def half_the_noise() -> Iterator[None]:
-    """What a wrong constant would do."""
-    honest = Promise.multiplier
-    with patch.object(Promise, "multiplier", lambda promise, name: honest(promise, name) / 2):
-        yield

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
+from tacit.blocks import Bounded
 from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
 from tacit.privacy.gate import Grant, PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
-from tacit.blocks import Bounded
 from tacit.solvers import SOLVERS, dual, passes, text
 from tacit.solvers.coordinate import columns
 
@@ -45,7 +45,8 @@ from .cases import (
     timed,
     told,
 )
-from .recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from .recorder import transcript
+from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet
@@ -312,7 +313,7 @@ def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatc
 )
 def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
     """All rows in place of the sample: the coin of the row that differs no longer hides it."""
-    monkeypatch.setattr(Rows, "some", lambda self, _: self)
+    monkeypatch.setattr(Bounded, "some", lambda self, _: self)
     steps, everyone = dual._Duals.steps, {"rows": np.arange(40), "starts": np.array([0, 40])}
     monkeypatch.setattr(dual._Duals, "steps", lambda self, one, *given: steps(self, replace(one, **everyone), *given))
     run = Alone(case)

@@ -23,7 +23,8 @@ from tacit.solvers import SOLVERS, Options, Rows, Task, coordinate
 from tacit.solvers.coordinate.columns import Columns
 
 from .cases import ROUNDING, claimed_mu, quiet
-from .recorder import evidence, half_the_noise, mu_between, transcript, twin, two_worlds, wrong_noise
+from .recorder import transcript, twin
+from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
 
 pytestmark = quiet
 

@@ -25,7 +25,8 @@ from tacit.solvers import dual
 from .cases import BASIC, ROUNDING, N, is_long, quiet
 from .everything import EVERYTHING, FITS, Entry, of_case
 from .mutants import PAGE, written
-from .recorder import LeakError, Missing, transcript
+from .recorder import transcript
+from .steps import LeakError, Missing
 
 pytestmark = [quiet, pytest.mark.whole]
 

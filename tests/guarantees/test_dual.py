@@ -22,16 +22,17 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 from scipy.special import comb, log_ndtr, ndtr
+from tacit.estimators.driver import private_fit
 
 from tacit import LogisticRegression
-from tacit.estimators.driver import private_fit
 from tacit.privacy import Gate, NoiseSource
 from tacit.problems import LOSSES, Penalty
 from tacit.solvers import Options, Rows, dual
 
 from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
-from .recorder import log_likelihood, mu_between, transcript, two_worlds
+from .recorder import transcript
 from .test_audits import Alone, worst_rows
+from .worlds import log_likelihood, mu_between, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")

@@ -16,17 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
+from tacit.solvers.frank_wolfe.ball import Scoring
+from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient
 
 from tacit.privacy import Gate, NoiseSource, audit
 from tacit.privacy.mechanisms import VertexWalk, Vertices, contribution_units
 from tacit.privacy.noise.vertices import whole_octave
 from tacit.problems import LOGISTIC, LOSSES, Penalty
 from tacit.solvers import SOLVERS, Options, Rows, Task
-from tacit.solvers.frank_wolfe.ball import Scoring
-from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient
 
 from .cases import ROUNDING, Budget, claimed_mu, recomputed
-from .recorder import half_the_noise, whole_scores
+from .recorder import whole_scores
+from .worlds import half_the_noise
 
 SOLVER = SOLVERS["frank-wolfe"]
 NATS = math.log(2.0) / 2.0**32  # of a unit

@@ -26,7 +26,7 @@ from tacit.problems.task import LinearTask
 from tacit.solvers import Objective, objective
 
 from .cases import recomputed
-from .recorder import half_the_noise
+from .worlds import half_the_noise
 
 CONFIDENCE = 0.999
 CONSTANT = (events.OBJECTIVE_COST - 1.0) / events.OBJECTIVE_RATIO**2  # c of rho = (mu^2 + c tau^2) / 2

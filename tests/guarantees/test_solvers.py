@@ -39,7 +39,8 @@ from .cases import (
     sample,
     told,
 )
-from .recorder import transcript, wrong_noise
+from .recorder import transcript
+from .worlds import wrong_noise
 
 pytestmark = quiet
 

@@ -26,7 +26,8 @@ from tacit.solvers import OneShot, Text, text
 from tacit.solvers.text import one_shot
 
 from .cases import ROUNDING, quiet
-from .recorder import transcript, two_worlds
+from .recorder import transcript
+from .worlds import two_worlds
 
 pytestmark = quiet
 

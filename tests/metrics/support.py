@@ -1,37 +1,45 @@
-"""Every query of the room with its worst pairs of neighbours, and what it releases, seen from inside.
+"""Every metric with its worst pairs of neighbours, and what it releases, seen from inside.
 
-A world is a list of rows: the number of rows is public and kept by the query, so a row that is zeroed out is simply
-not in the list.
+A world is a list of rows, of a true and a predicted value each. The number of rows is public and kept by the query, so
+a row that is zeroed out is simply not in the list.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from tacit.metrics.classification import Accuracy, LogLoss
-from tacit.metrics.ranking import RocAuc
-from tacit.metrics.regression import SquaredErrors
-from tacit.metrics.release import Question, Reading, Terms, released_scores
+from tacit.metrics import R2, Accuracy, LogLoss, MeanSquaredError, RocAuc
+from tacit.metrics.release import Asked, Reading, released_scores
+from tacit.metrics.terms import Agreed
 
 LAWS = ("laplace", "gaussian")
 ADJACENCIES = ("add-remove", "replace-one")
 LAW_NORM = {"laplace": 1, "gaussian": 2}
 
 
+def asked(metric, rows):
+    """What is released for rows of a true and a predicted value."""
+    return metric.asked(*map(np.array, zip(*rows, strict=True)), 1.0)
+
+
 @dataclass(frozen=True)
 class Case:
-    """A query, rows that both worlds share, one row, and the row that is furthest from it."""
+    """A metric, rows that both worlds share, one row, and the row that is furthest from it."""
 
-    query: object
+    metric: object
     others: list
     row: tuple
     opposite: tuple
 
+    @property
+    def query(self):
+        """Of a table of the others and the row."""
+        return replace(asked(self.metric, self.others).query, n=len(self.others) + 1)
+
     def sums(self, rows):
-        columns = [np.array(column) for column in zip(*rows, strict=True)]
-        return self.query.sums(*columns)
+        return asked(self.metric, rows).sums
 
     def worlds(self, adjacency):
         """The rows of two neighbours, as far apart as they can be."""
@@ -39,15 +47,14 @@ class Case:
         return [*self.others, self.row], without
 
 
-N = 40
 MIDDLING = [(0.0, 1.0), (2.0, 2.0)] * 10
 CASES = {
-    "accuracy": Case(Accuracy(N), [(0, 0), (1, 0)] * 10, (1, 1), (0, 1)),
-    "log_loss": Case(LogLoss(N, 0.01), [(0.3,), (0.9,)] * 10, (0.0,), (1.0,)),
-    "roc_auc": Case(RocAuc(N, (0.5,)), [(False, 0.2), (True, 0.7)] * 10, (True, 0.9), (False, 0.1)),
-    "mean_squared_error": Case(SquaredErrors(N, -1.0, 3.0, r2=False), MIDDLING, (3.0, -1.0), (1.0, 1.0)),
+    "accuracy": Case(Accuracy(), [(0, 0), (1, 0)] * 10, (1, 1), (0, 1)),
+    "log_loss": Case(LogLoss(), [(1, 0.3), (0, 0.1)] * 10, (1, 0.0), (1, 1.0)),
+    "roc_auc": Case(RocAuc(bins=2), [(0, 0.2), (1, 0.7)] * 10, (1, 0.9), (0, 0.1)),
+    "mean_squared_error": Case(MeanSquaredError((-1.0, 3.0)), MIDDLING, (3.0, -1.0), (1.0, 1.0)),
     # Furthest apart in l1, and within a few parts in a thousand of it in l2.
-    "r2": Case(SquaredErrors(N, -1.0, 3.0, r2=True), MIDDLING, (3.0, -1.0), (0.5, 0.5)),
+    "r2": Case(R2((-1.0, 3.0)), MIDDLING, (3.0, -1.0), (0.5, 0.5)),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_law = pytest.mark.parametrize("law", LAWS)
@@ -71,5 +78,5 @@ class Seen:
 def noisy_sums(query, sums, *, epsilon, law, adjacency="add-remove", delta=1e-6, seed=0):
     """What the room releases for these exact sums, and the guarantee that goes with it."""
     seen = Seen(query)
-    scores = released_scores([Question(seen, sums)], Terms(epsilon, delta, adjacency, law, seed))
+    scores = released_scores([Asked(seen, sums)], Agreed(epsilon, delta, adjacency, law, seed))
     return seen.noisy, seen.deviation, scores["seen"].guarantee

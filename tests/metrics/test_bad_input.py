@@ -1,6 +1,8 @@
 """Bad input raises before anything is released, and no message quotes the data."""
 
 import math
+import pydoc
+import re
 import traceback
 
 import numpy as np
@@ -9,7 +11,20 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from tacit.metrics import accuracy_score, evaluate, log_loss, mean_squared_error, r2_score, roc_auc_score
+from tacit.metrics import (
+    R2,
+    Accuracy,
+    LogLoss,
+    MeanSquaredError,
+    RocAuc,
+    Terms,
+    accuracy_score,
+    evaluate,
+    log_loss,
+    mean_squared_error,
+    r2_score,
+    roc_auc_score,
+)
 from tacit.privacy import Gate
 
 SECRET, NUMBER = "diagnosis F32.1", 98765.4321
@@ -68,8 +83,26 @@ def test_bad_terms(call, terms, message):
 
 @every_call
 def test_epsilon_must_be_said(call):
-    with pytest.raises(TypeError, match="epsilon"):
+    with pytest.raises(TypeError, match="missing required keyword argument 'epsilon'"):
         call()
+
+
+@every_call
+def test_other_terms_are_refused(call):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilom'"):
+        call(epsilon=1.0, epsilom=2.0)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+        call(sample_weight=[1.0] * 4)
+
+
+@pytest.mark.parametrize("function", [accuracy_score, log_loss, roc_auc_score, r2_score, mean_squared_error, evaluate])
+def test_help_says_what_the_terms_are(function):
+    shown = pydoc.render_doc(function, renderer=pydoc.plaintext)
+    assert re.search(r"epsilon\W.*?rivacy budget of (this score|all scores together)", shown, re.DOTALL)
+    for name in ("delta", "adjacency", "mechanism", "random_state", "`Terms`"):
+        assert name in shown
+    for name in Terms.__annotations__:
+        assert f"\n    {name} : " in Terms.__doc__
 
 
 @every_call
@@ -161,13 +194,40 @@ REGRESSOR = LinearRegression().fit(X, X[:, 0])
         (REGRESSOR, X[:, 0], {"metrics": ("accuracy",)}, "must hold class labels"),
         (REGRESSOR, X[:, 0], {"metrics": ("log_loss",)}, "must have predict_proba"),
         (REGRESSOR, LABELS, {"metrics": ("roc_auc",)}, "a fitted classifier"),
-        (REGRESSOR, LABELS, {"metrics": ("r2",), "y_bounds": (1, 0)}, "low < high"),
+        (REGRESSOR, X[:, 0], {"metrics": (R2((0, 1)), MeanSquaredError((0, 2)))}, "the same y_bounds"),
+        (CLASSIFIER, LABELS, {"metrics": ("accuracy", Accuracy())}, "each metric once"),
+        (CLASSIFIER, LABELS, {"metrics": {RocAuc(bins=9): 1, RocAuc(bins=8): 1}}, "each metric once"),
+        (CLASSIFIER, LABELS, {"metrics": (RocAuc,)}, "metrics must be one of"),
+        (CLASSIFIER, LABELS, {"metrics": LogLoss(labels=(0, 1, 2))}, "labels must list 2"),
     ],
-    ids=range(12),
+    ids=range(16),
 )
 def test_what_evaluate_needs(model, y, options, message):
     with pytest.raises(ValueError, match=message):
         evaluate(model, X, y, **{"epsilon": 1.0, **options})
+
+
+@pytest.mark.parametrize("name", ["clip", "score_bounds", "bins", "y_bounds"])
+def test_parameters_of_a_metric_are_no_terms(name):
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}'.*a metric's own parameters"):
+        evaluate(CLASSIFIER, X, LABELS, epsilon=1.0, **{name: 0.1})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LogLoss(clip=0.5), "clip must lie strictly between 0 and 0.5"),
+        (lambda: LogLoss(labels=[["a", "b"]]), "labels must hold one class label"),
+        (lambda: RocAuc(bins=1), "bins must be at least 2"),
+        (lambda: RocAuc(score_bounds=(1, 0)), "low < high"),
+        (lambda: R2((1, 0)), "low < high"),
+        (lambda: MeanSquaredError(3.0), "y_bounds must be a pair"),
+    ],
+    ids=range(6),
+)
+def test_a_metric_refuses_bad_parameters_when_it_is_made(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_a_model_that_is_not_fitted_says_so():

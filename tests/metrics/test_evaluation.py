@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import tacit
-from tacit.metrics import accuracy_score, evaluate
+from tacit.metrics import R2, LogLoss, MeanSquaredError, RocAuc, accuracy_score, evaluate
 
 INF = math.inf
 RNG = np.random.default_rng(0)
@@ -50,8 +50,8 @@ def test_classifiers(name):
 @pytest.mark.parametrize("model", [LinearRegression(), tacit.Ridge(epsilon=9.0, y_bounds=(-8, 8), random_state=0)])
 def test_regressors(model):
     model.fit(X, TARGET)
-    bounds = {} if hasattr(model, "y_bounds_") else {"y_bounds": (-8, 8)}  # a private model carries its own
-    scores = evaluate(model, X, TARGET, epsilon=INF, **bounds)
+    metrics = None if hasattr(model, "y_bounds_") else (R2((-8, 8)), "mean_squared_error")  # Tacit's carry bounds
+    scores = evaluate(model, X, TARGET, epsilon=INF, metrics=metrics)
     guess = model.predict(X)
     assert list(scores) == ["r2", "mean_squared_error"]
     assert scores["r2"].value == pytest.approx(plain.r2_score(TARGET, guess), rel=1e-9)
@@ -63,7 +63,7 @@ def test_defaults_fit_the_model():
     assert list(evaluate(three, X, np.digitize(MARGIN, [-1, 1]), epsilon=1.0)) == ["accuracy", "log_loss"]
     svm = LinearSVC().fit(X, Y)
     assert list(evaluate(svm, X, Y, epsilon=1.0)) == ["accuracy"]
-    scores = evaluate(svm, X, Y, epsilon=INF, score_bounds=(-3, 3))
+    scores = evaluate(svm, X, Y, epsilon=INF, metrics=("accuracy", RocAuc(score_bounds=(-3, 3))))
     assert list(scores) == ["accuracy", "roc_auc"]
     assert scores["roc_auc"].value == pytest.approx(plain.roc_auc_score(Y, svm.decision_function(X)), abs=1e-3)
     with pytest.raises(ValueError, match="declare score_bounds"):
@@ -102,10 +102,48 @@ def test_shares_split_the_budget():
     assert scores["accuracy"].guarantee is scores["log_loss"].guarantee
 
 
+def test_metric_objects_carry_their_parameters():
+    model = LogisticRegression().fit(X, Y)
+    given = (LogLoss(clip=0.1), RocAuc(bins=2))
+    scores = evaluate(model, X, Y, epsilon=INF, metrics=given)
+    p = model.predict_proba(X)[:, 1]
+    assert scores["log_loss"].value == pytest.approx(plain.log_loss(Y == "yes", np.clip(p, 0.1, 0.9)))
+    assert scores["roc_auc"].value == pytest.approx(plain.roc_auc_score(Y == "yes", p > 0.5))
+    # Two classes of the model by other names than its own.
+    named = LogLoss(clip=0.1, labels=np.array(["-", "+"]))
+    again = evaluate(model, X, np.where(Y == "yes", "+", "-"), epsilon=INF, metrics={named: 3.0, "accuracy": 1.0})
+    assert again["log_loss"].value == scores["log_loss"].value
+
+
+def test_names_are_short_forms_of_metrics_with_their_defaults():
+    model = LogisticRegression().fit(X, Y)
+    terms = {"epsilon": 1.0, "random_state": 0}
+    short = evaluate(model, X, Y, metrics={"roc_auc": 2.0, "log_loss": 1.0}, **terms)
+    assert short == evaluate(model, X, Y, metrics={RocAuc(): 2.0, LogLoss(): 1.0}, **terms)
+
+
+def test_the_order_of_the_metrics_changes_no_score():
+    model = LogisticRegression().fit(X, Y)
+    terms = {"epsilon": 1.0, "random_state": 0}
+    first = evaluate(model, X, Y, metrics=("roc_auc", "accuracy"), **terms)
+    assert first == evaluate(model, X, Y, metrics=("accuracy", "roc_auc"), **terms)
+
+
+def test_metrics_are_values():
+    assert RocAuc(bins=50, labels=["a", "b"]) == RocAuc(50, labels=("a", "b"))
+    assert hash(R2((0, 1))) == hash(R2(np.array([0.0, 1.0])))
+    assert R2((0, 1)) != MeanSquaredError((0, 1))
+    assert repr(R2((0, 1))) == "R2(y_bounds=(0.0, 1.0))"
+    with pytest.raises(AttributeError):
+        RocAuc().bins = 3
+
+
 def test_r2_leaves_the_mean_squared_error_for_free():
     model = LinearRegression().fit(X, TARGET)
-    both = evaluate(model, X, TARGET, epsilon=1.0, y_bounds=(-8, 8), random_state=0)
-    alone = evaluate(model, X, TARGET, epsilon=1.0, y_bounds=(-8, 8), random_state=0, metrics=("r2",))
+    r2, error = R2((-8, 8)), MeanSquaredError((-8, 8))
+    both = evaluate(model, X, TARGET, epsilon=1.0, random_state=0, metrics=(error, r2))
+    alone = evaluate(model, X, TARGET, epsilon=1.0, random_state=0, metrics=r2)
+    assert list(both) == ["mean_squared_error", "r2"]
     assert list(alone) == ["r2"]
     assert both["r2"] == alone["r2"]
 
@@ -128,7 +166,7 @@ class Together(LinearRegression):
 
 def test_rows_are_predicted_one_by_one():
     model = Together().fit(X, TARGET)
-    scores = evaluate(model, X[:50], np.ones(50), epsilon=math.inf, y_bounds=(0, 500), metrics=("mean_squared_error",))
+    scores = evaluate(model, X[:50], np.ones(50), epsilon=math.inf, metrics=MeanSquaredError((0, 500)))
     assert scores["mean_squared_error"].value == 0.0
 
 

@@ -16,13 +16,22 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import tacit
-from tacit.metrics import accuracy_score, evaluate, r2_score, roc_auc_score
-from tacit.metrics.classification import Accuracy, LogLoss
-from tacit.metrics.ranking import RocAuc
+from tacit.metrics import (
+    R2,
+    Accuracy,
+    LogLoss,
+    MeanSquaredError,
+    RocAuc,
+    accuracy_score,
+    evaluate,
+    r2_score,
+    roc_auc_score,
+)
+from tacit.metrics.ranking import ClassCounts
 from tacit.metrics.regression import SquaredErrors
 from tacit.privacy import Budget, Gate, audit, compose, epsilon_of
 from tacit.privacy.mechanisms import Sensitivity
-from tests.guarantees.recorder import half_the_noise
+from tests.guarantees.worlds import half_the_noise
 
 from .support import ADJACENCIES, CASES, LAW_NORM, LAWS, Case, every_adjacency, every_case, every_law, noisy_sums
 
@@ -36,26 +45,23 @@ numbers = st.floats(-1e12, 1e12)
 rates = st.floats(0.0, 1.0)
 clips = st.floats(1e-12, 0.4999)
 bounds = st.tuples(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-QUERIES = [  # each with its rows
-    st.tuples(st.just(Accuracy(9)), st.just(st.tuples(st.integers(0, 2), st.integers(0, 2)))),
-    st.tuples(st.builds(LogLoss, st.just(9), clips), st.just(st.tuples(rates))),
-    st.tuples(
-        st.integers(2, 9).map(lambda bins: RocAuc(9, tuple(np.arange(1, bins) / bins))),
-        st.just(st.tuples(st.booleans(), rates)),
-    ),
-    st.tuples(
-        st.builds(lambda pair, r2: SquaredErrors(9, *pair, r2=r2), bounds, st.booleans()),
-        st.just(st.tuples(numbers, numbers)),
-    ),
+METRICS = [  # each with its rows
+    st.tuples(st.just(Accuracy()), st.just(st.tuples(st.integers(0, 2), st.integers(0, 2)))),
+    st.tuples(st.builds(LogLoss, clips), st.just(st.tuples(st.booleans(), rates))),
+    st.tuples(st.builds(RocAuc, st.integers(2, 9)), st.just(st.tuples(st.booleans(), rates))),
+    st.tuples(st.builds(RocAuc, st.integers(2, 9), bounds), st.just(st.tuples(st.booleans(), numbers))),
+    st.tuples(st.builds(MeanSquaredError, bounds), st.just(st.tuples(numbers, numbers))),
+    st.tuples(st.builds(R2, bounds), st.just(st.tuples(numbers, numbers))),
 ]
 
 
 @settings(derandomize=True, deadline=None, max_examples=300, database=None)
 @given(st.data())
 def test_no_row_moves_the_sums_further_than_their_sensitivity(data):
-    query, rows = data.draw(st.one_of(QUERIES))
-    others = data.draw(st.lists(rows, min_size=1, max_size=8))
-    case = Case(query, others, data.draw(rows), data.draw(rows))
+    metric, rows = data.draw(st.one_of(METRICS))
+    others = data.draw(st.lists(rows, min_size=2, max_size=8))
+    case = Case(metric, others, data.draw(rows), data.draw(rows))
+    query = case.query
     for adjacency, law in itertools.product(ADJACENCIES, LAWS):
         here, there = (case.sums(world) for world in case.worlds(adjacency))
         moved = np.linalg.norm(here - there, LAW_NORM[law])
@@ -119,7 +125,7 @@ def test_the_event_costs_what_was_asked_for(epsilon, adjacency, law):
 @every_adjacency
 def test_the_noise_is_that_of_the_event(adjacency, law):
     """2,000 noisy counts of nothing are noise alone: chi-square, with a false alarm of 1e-6."""
-    query = RocAuc(50, tuple(np.arange(1, 1_000) / 1_000))
+    query = ClassCounts(50, tuple(np.arange(1, 1_000) / 1_000))
     noise, deviation, guarantee = noisy_sums(query, np.zeros(2_000), epsilon=1.0, law=law, adjacency=adjacency)
     multiplier = guarantee.event.noise_multiplier
     # One count moves, or two of them.
@@ -149,10 +155,13 @@ def test_auto_takes_the_smaller_noise():
 
 def test_what_runs_is_what_is_planned(monkeypatch):
     granted = []
-    grant = Gate.grant
-    monkeypatch.setattr(
-        Gate, "grant", lambda self, name, kind: (granted.append((name, kind)), grant(self, name, kind))[1]
-    )
+    release = Gate.release
+
+    def noted(gate, name, mechanism, *values):
+        granted.append((name, mechanism.kind))
+        return release(gate, name, mechanism, *values)
+
+    monkeypatch.setattr(Gate, "release", noted)
     X = np.random.default_rng(0).normal(size=(300, 2))
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     scores = evaluate(model, X, X[:, 0] > 0, epsilon=1.0, mechanism="laplace")
@@ -167,7 +176,7 @@ def test_what_runs_is_what_is_planned(monkeypatch):
 def test_r2_and_mean_squared_error_are_one_release():
     X = np.linspace(0.0, 1.0, 500)[:, None]
     model = LinearRegression().fit(X, X[:, 0])
-    scores = evaluate(model, X, X[:, 0], epsilon=1.0, y_bounds=(0.0, 1.0))
+    scores = evaluate(model, X, X[:, 0], epsilon=1.0, metrics=(R2((0.0, 1.0)), "mean_squared_error"))
     assert list(scores) == ["r2", "mean_squared_error"]
     assert isinstance(scores["r2"].guarantee.event, LaplaceDpEvent)  # a single one
 

@@ -10,7 +10,15 @@ from scipy.sparse import csr_array
 
 import tacit
 from tacit import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, PrivateScaler, Ridge
-from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression, Party
+from tacit.federated import (
+    FeatureSharing,
+    FederatedLasso,
+    FederatedLinearSVC,
+    FederatedLogisticRegression,
+    Marginals,
+    Party,
+    Sketching,
+)
 from tacit.modelfiles import Column, TableModel
 from tacit.solvers import Coordinate
 
@@ -33,6 +41,9 @@ BLOCKS = [np.clip(X[:, :1], -1, 1), np.clip(X[:, 2:], -1, 1)]
 
 def parties(y):
     return [Party(BLOCKS[0], y, name="east"), Party(BLOCKS[1], y, name="west")]
+
+
+CHOSEN = {"protocol": Marginals(n_selected=1), "sketch": Sketching(kind="gaussian", size=20)}
 
 
 def federated(kind, y, **told):
@@ -62,8 +73,8 @@ MAKERS = {
     "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
     "clipper": lambda: tacit.RowClipper(2.0).fit(X),
     "federated lasso": lambda: federated(FederatedLasso, VALUES, y_bounds=(0.0, 8.0)),
-    "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0),
-    "federated svc": lambda: federated(FederatedLinearSVC, LABELS, n_iter=3),
+    "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0, **CHOSEN),
+    "federated svc": lambda: federated(FederatedLinearSVC, LABELS, protocol=FeatureSharing(n_iter=3)),
     "table": lambda: TableModel(
         Ridge(2.0).fit(X, VALUES),
         (Column("a"), Column("kind", ("x", "y"), "x"), Column("d", None, 2.0)),

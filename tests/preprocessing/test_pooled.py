@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tacit import Lasso, LogisticRegression, Ridge
-from tacit.estimators import FewRowsWarning
-from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
 from tacit.bounding.magnitudes import LIMIT, WIDEST, bin_values, pooled_scale, surviving
 from tacit.bounding.scales import PooledScale
+from tacit.estimators import FewRowsWarning
+from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
 from tacit.privacy import Budget
 
 from .support import neighbours, spend, transcript

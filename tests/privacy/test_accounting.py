@@ -195,7 +195,7 @@ def test_epsilon_of_is_safe_on_both_sides_of_the_switch(delta):
 
 def test_a_coarser_spacing_costs_more():
     event = times(sampled(0.01, 1.0), 1000)
-    epsilons = [accounting.epsilon_at_spacing(event, 1e-6, k * accounting.DISCRETIZATION) for k in (1, 2, 5, 20)]
+    epsilons = [accounting.epsilon_at_spacing(event, 1e-6, k * accounting.DISCRETIZATION) for k in (2, 5, 20)]
     assert epsilons == sorted(epsilons)
     assert epsilons[-1] <= 1.02 * epsilons[0]
 

@@ -79,6 +79,7 @@ def test_projection_against_a_quadratic_programme(seed):
 def test_projection_of_enormous_vectors_keeps_its_digits():
     ball = L1Ball(1.0)
     np.testing.assert_array_equal(ball.project([1e16, 3.0]), [1.0, 0.0])
+    np.testing.assert_array_equal(ball.project([3.0, -1e60, 5e59]), [0.0, -1.0, 0.0])
     np.testing.assert_array_equal(ball.project([-1e308, 1e308, 1e308, 0.0]), np.array([-1.0, 1.0, 1.0, 0.0]) / 3)
 
 

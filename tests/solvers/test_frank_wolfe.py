@@ -8,6 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from tacit.solvers.frank_wolfe.ball import DenseGradient, Path, Scoring
+from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient, SparseGradient
 
 from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.mechanisms import VertexWalk, Vertices
@@ -16,8 +18,6 @@ from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
 from tacit.problems import LOSSES, L1Ball, Penalty
 from tacit.solvers import SOLVERS, Rows
-from tacit.solvers.frank_wolfe.ball import DenseGradient, Path, Scoring
-from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient, SparseGradient
 from tacit.solvers.frank_wolfe import Settings, slope_limit
 from tests.privacy.mechanisms.test_additive import open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail

@@ -16,44 +16,25 @@ first, since the norm is that of the row they stand for. float32 stays float32, 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Table
+from tacit.kernels.scaling import row_norm
 from tacit.privacy import checks
 from tacit.problems.compiled import kernel
 
-Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+if TYPE_CHECKING:
+    Sparse = sp.csr_array[Any] | sp.csr_matrix[Any]
+else:  # older versions of SciPy take no brackets at run time
+    Sparse = sp.csr_array | sp.csr_matrix
 Matrix = Table | Sparse
 
 _KEEP = 1.0 - 2.0**-31
 _SHRINK = 1.0 - 2.0**-30
-
-
-@kernel
-def row_norm(values: Table) -> float:
-    """The l2 norm of one row, in float64; infinite if it overflows or a value is not finite."""
-    total = 0.0
-    for value in values:
-        total += np.float64(value) * np.float64(value)
-    if 1e-280 < total < 1e280:
-        return math.sqrt(total)
-    # Squares that overflow or vanish: |x| = m |x / m| with m the largest absolute value.
-    largest = 0.0
-    for value in values:
-        if not math.isfinite(value):
-            return math.inf
-        largest = max(largest, abs(np.float64(value)))
-    if largest == 0.0:
-        return 0.0
-    total = 0.0
-    for value in values:
-        ratio = value / largest
-        total += ratio * ratio
-    return largest * math.sqrt(total)
 
 
 @kernel

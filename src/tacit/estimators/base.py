@@ -194,4 +194,3 @@ def dense(coef: Any) -> Floats:
 
 def _is_sparse(X: Any) -> bool:
     return bool(sparse.issparse(X))
-

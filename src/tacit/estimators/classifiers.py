@@ -129,7 +129,8 @@ class LogisticRegression(PrivateClassifier):
         The algorithm: "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd",
         "text", or an object of `tacit.solvers` with its options, such as `Dual(batch_size=100)`. More than two classes
         are served jointly by "gradient" and "sgd", and by "dual" as one against the rest in one release; "text" and
-        "one-shot" are for sparse rows of many columns; "dual" and "sgd" serve only add-remove. docs/choosing-a-solver.md compares them.
+        "one-shot" are for sparse rows of many columns; "dual" and "sgd" serve only add-remove.
+        docs/choosing-a-solver.md compares them.
     {MODEL}
     {RADIUS}
     {CLASSES}

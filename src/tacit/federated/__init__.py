@@ -4,17 +4,18 @@
     party            a party's data
     node             answers for a party
     coordinator      asks, and solves
+    options          protocols and sketches, as objects with parameters
     protocols        what is asked and answered: marginals, feature-sharing
     messages         bytes on the wire
     foreign          text of others, made safe to show
     journal          what survives a crash
-    stores, files    where journals are kept: in memory, on disk
+    store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
     models           the fitted estimator of a study that is done
-    blocks           block-coordinate Frank-Wolfe under any sampling, not private
     sketches         public random matrices that compress columns
+    block_frank_wolfe    for the paper's comparison only, not private
 
 Everything that crosses the network is a planned release; one guarantee covers it all.
 """
@@ -23,20 +24,24 @@ from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.models import fitted_model
 from tacit.federated.node import Node
+from tacit.federated.options import FeatureSharing, Marginals, Sketching
 from tacit.federated.party import Party
 from tacit.federated.protocols.base import RefusedError
 from tacit.federated.study import Member, Study
 
 __all__ = [
     "Coordinator",
+    "FeatureSharing",
     "FederatedLasso",
     "FederatedLinearSVC",
     "FederatedLogisticRegression",
+    "Marginals",
     "Member",
     "Node",
     "Outcome",
     "Party",
     "RefusedError",
+    "Sketching",
     "Study",
     "fitted_model",
 ]

@@ -12,11 +12,11 @@ from pathlib import Path
 from tacit import __version__
 from tacit.federated import messages
 from tacit.federated.foreign import shown
-from tacit.federated.journal import CoordinatorJournal
 from tacit.federated.messages import HOLDS_NOTHING, Refusal, Reply, Request, Restart
 from tacit.federated.node import HELLO
 from tacit.federated.protocols import protocol_for
-from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution
+from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError
+from tacit.federated.store import CoordinatorStore
 from tacit.federated.study import Study
 from tacit.federated.transports import Transport
 from tacit.privacy import Guarantee, Promise
@@ -26,9 +26,9 @@ Progress = Callable[[int, str], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a study ends with: the solution, what it cost, and how much was sent."""
+    """What a study ends with: the model, what it cost, and how much was sent."""
 
-    solution: Solution
+    model: Model
     plan: Promise
     guarantee: Guarantee
     n_rounds: int  # exchanges with the parties, the first greeting included
@@ -77,7 +77,7 @@ class Coordinator:
         self._planned = {
             name: {release.name for release in self.plan.part(f"{name}/").plan.releases} for name in study.names
         }
-        self._journal = CoordinatorJournal(path)
+        self._journal = CoordinatorStore(path)
         self._progress = progress
 
     def run(self, transport: Transport) -> Outcome:

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from tacit._types import Floats
 from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.node import Node
+from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
 from tacit.federated.study import LossName, Member, Study
@@ -30,27 +32,15 @@ _RADIUS = """l1_radius : float
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
         party holds them, and the others see a noisy sketch."""
 
+_PROTOCOL = """protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing, default="marginals"
+        How the model is trained; an object for the options of a protocol. docs/federated.md says which wins when."""
+
 _OPTIONS = f"""entry_bound : float, default=None
         A public bound that entries are clipped to, in `fit` and in `predict`. None: found privately by each party.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not in the l1 ball.
-    n_selected : int, default=None
-        "marginals": how many columns each party selects. None: a rule in public numbers.
-    cross : {{"auto", "sketched", "zero"}}, default="auto"
-        "marginals": where second moments between columns of different parties come from. "auto": a third round, by a
-        rule in public numbers and in what was released, sketches the columns or a score of them, or spends its budget
-        on the products with the target; and parties are not taken to explain more than there is. "sketched": always a
-        sketch. "zero": they are zero, and there is no such round.
-    n_iter, n_shared : int, default=None
-        "feature-sharing": rounds, and distinct columns a party may share. None: a rule as above.
-    geometry : {{"product", "serial", "best"}}, default="best"
-        "feature-sharing": how the l1 ball is divided between the parties.
-    sketch : {{"sparse-sign", "gaussian"}}, default="sparse-sign"
-        The kind of the public sketch.
-    sketch_size : int, default=None
-        Its number of rows. None: a rule as above.
-    sketch_seed : int, default=0
-        The public number it is drawn from.
+    sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
+        The public matrix that compresses columns; an object for its size and its seed.
     directory : path, default=None
         Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
         one that was done is given back without releasing anything. None: in memory.
@@ -63,9 +53,9 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     features_ : dict of ndarray
         The columns of each party that are in the model.
     entry_bounds_, row_norms_ : dict of float
-        What each party's entries are clipped to, and then its rows of the columns in `features_`, in l2 norm, in
-        `predict`; infinity where there is no such clip. `fit` clips to the same, but that rows are clipped to two
-        thirds of this norm where most of them have nothing in those columns.
+        What `predict` clips each party's entries to, and then, in l2 norm, its rows of the columns in `features_`.
+        Infinity: no such clip. `fit` clips to the same. If most rows are zero in those columns, it clips rows to two
+        thirds of this norm.
     plan_ : Promise
         Every release of every party, with its noise.
     guarantee_ : Guarantee
@@ -80,12 +70,27 @@ _ATTRIBUTES = """coefs_ : dict of ndarray
     Privacy
     ~~~~~~~
     Unit: one row, at all parties together. Neighbours: `adjacency`. Mechanisms: Gaussian noise and private selection at
-    each party, composed over all parties and rounds. Released: what the plan lists, and all that the coordinator sees
-    is that. Assumed: the number of rows and of each party's columns are public, and so is what the study fixes."""
+    each party, composed over all parties and rounds. Released: what the plan lists; the coordinator sees nothing else
+    of the data. Assumed: the number of rows, the number of each party's columns and all parameters are public."""
 
 
+@dataclass(eq=False, repr=False)
 class _FederatedModel(BaseEstimator):
     """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "add-remove"
+    _: KW_ONLY
+    l1_radius: float | None = None
+    labels: str = "shared"
+    protocol: str | ProtocolOptions = "marginals"
+    entry_bound: float | None = None
+    fit_intercept: bool = True
+    sketch: str | Sketching = "sparse-sign"
+    directory: Any = None
+    random_state: int | None = None
+    verbose: int = 0
 
     _loss: ClassVar[LossName]
 
@@ -109,12 +114,12 @@ class _FederatedModel(BaseEstimator):
 
     def _take(self, outcome: Outcome) -> Self:
         """Keep what a study ended with."""
-        solution = outcome.solution
-        self.coefs_ = {name: np.asarray(coef, dtype=np.float64) for name, coef in solution.coefs.items()}
-        self.features_ = {name: np.asarray(solution.facts["features"][name]) for name in self.coefs_}
+        model = outcome.model
+        self.coefs_ = {name: np.asarray(coef, dtype=np.float64) for name, coef in model.coefs.items()}
+        self.features_ = {name: np.asarray(model.facts["features"][name]) for name in self.coefs_}
         unbounded = dict.fromkeys(self.coefs_, math.inf)
-        self.entry_bounds_ = unbounded | dict(solution.facts.get("entry_bounds", {}))
-        self.row_norms_ = unbounded | dict(solution.facts.get("row_norms", {}))
+        self.entry_bounds_ = unbounded | dict(model.facts.get("entry_bounds", {}))
+        self.row_norms_ = unbounded | dict(model.facts.get("row_norms", {}))
         self.n_features_in_ = sum(map(len, self.coefs_.values()))
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
@@ -145,17 +150,10 @@ class _FederatedModel(BaseEstimator):
         return named, holder
 
     def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None) -> Study:
-        names = {
-            "l1_radius", "epsilon", "delta", "adjacency", "protocol", "labels", "entry_bound", "fit_intercept",
-            "n_selected", "cross", "n_iter", "n_shared", "geometry", "sketch", "sketch_size", "sketch_seed",
-            "random_state",
-        }  # fmt: skip
-        told = {name: getattr(self, name) for name in names}
+        told = self.get_params(deep=False) | {"classes": classes}
+        agreed = {known.name: told[known.name] for known in fields(Study) if known.name in told}
         members = tuple(Member(str(party.name), party.n_features, party.y is not None) for party in parties)
-        y_bounds = self.y_bounds if self._loss == "squared" else None
-        return Study(
-            type(self).__name__, self._loss, members, parties[0].n_rows, y_bounds=y_bounds, classes=classes, **told
-        )
+        return Study(type(self).__name__, self._loss, members, parties[0].n_rows, **agreed)
 
     def _margins(self, X: Any) -> Floats:
         """The linear function of clipped rows, from one block per party or from all columns in one table."""
@@ -183,8 +181,11 @@ class _FederatedModel(BaseEstimator):
         return total
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _FederatedClassifier(ClassifierMixin, _FederatedModel):
     """Two classes, told apart by the sign of the margin."""
+
+    classes: Any = None
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
@@ -199,7 +200,7 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)
         self.coef_ = np.concatenate(list(self.coefs_.values()))[np.newaxis, :]
-        self.intercept_ = np.array([outcome.solution.intercept])
+        self.intercept_ = np.array([outcome.model.intercept])
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -212,6 +213,7 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
         return self.classes_[positive.astype(int)]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLasso(RegressorMixin, _FederatedModel):
     __doc__ = f"""Least squares in an l1 ball, between parties that hold different columns of the same rows.
 
@@ -219,8 +221,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
-        How the model is trained; docs/federated.md says which wins when.
+    {_PROTOCOL}
     {Y_BOUNDS}
     {_OPTIONS}
 
@@ -244,52 +245,9 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     (10,)
     """
 
-    _loss = "squared"
+    y_bounds: tuple[float, float] | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "marginals",
-        entry_bound: float | None = None,
-        y_bounds: tuple[float, float] | None = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.y_bounds = y_bounds
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss = "squared"
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
@@ -299,8 +257,8 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)
         self.coef_ = np.concatenate(list(self.coefs_.values()))
-        self.intercept_ = float(outcome.solution.intercept)
-        low, high = outcome.solution.facts["y_bounds"]
+        self.intercept_ = float(outcome.model.intercept)
+        low, high = outcome.model.facts["y_bounds"]
         self.y_bounds_ = (float(low), float(high))
         return self
 
@@ -309,6 +267,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
         return self._margins(X)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLogisticRegression(_FederatedClassifier):
     __doc__ = f"""Logistic regression in an l1 ball, between parties that hold different columns of the same rows.
 
@@ -316,8 +275,7 @@ class FederatedLogisticRegression(_FederatedClassifier):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"marginals", "feature-sharing"}}, default="marginals"
-        How the model is trained; docs/federated.md says which wins when.
+    {_PROTOCOL}
     {CLASSES}
     {_OPTIONS}
 
@@ -332,57 +290,13 @@ class FederatedLogisticRegression(_FederatedClassifier):
 
     _loss = "logistic"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "marginals",
-        entry_bound: float | None = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
-
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
         margins = self._margins(X)
         return np.column_stack([expit(-margins), expit(margins)])
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLinearSVC(_FederatedClassifier):
     __doc__ = f"""A linear support vector machine in an l1 ball, between parties that hold different columns.
 
@@ -392,8 +306,8 @@ class FederatedLinearSVC(_FederatedClassifier):
     ----------
     {BUDGET}
     {_RADIUS}
-    protocol : {{"feature-sharing"}}, default="feature-sharing"
-        How the model is trained.
+    protocol : {{"feature-sharing"}} or FeatureSharing, default="feature-sharing"
+        How the model is trained; an object for its options.
     {CLASSES}
     {_OPTIONS}
 
@@ -406,52 +320,9 @@ class FederatedLinearSVC(_FederatedClassifier):
     {_ATTRIBUTES}
     """
 
-    _loss = "squared_hinge"
+    protocol: str | ProtocolOptions = "feature-sharing"
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        l1_radius: float | None = None,
-        labels: str = "shared",
-        protocol: str = "feature-sharing",
-        entry_bound: float | None = None,
-        classes: Any = None,
-        fit_intercept: bool = True,
-        n_selected: int | None = None,
-        cross: str = "auto",
-        n_iter: int | None = None,
-        n_shared: int | None = None,
-        geometry: str = "best",
-        sketch: str = "sparse-sign",
-        sketch_size: int | None = None,
-        sketch_seed: int = 0,
-        directory: Any = None,
-        random_state: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.l1_radius = l1_radius
-        self.labels = labels
-        self.protocol = protocol
-        self.entry_bound = entry_bound
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.n_selected = n_selected
-        self.cross = cross
-        self.n_iter = n_iter
-        self.n_shared = n_shared
-        self.geometry = geometry
-        self.sketch = sketch
-        self.sketch_size = sketch_size
-        self.sketch_seed = sketch_seed
-        self.directory = directory
-        self.random_state = random_state
-        self.verbose = verbose
+    _loss = "squared_hinge"
 
 
 def _told(number: int, step: str) -> None:

@@ -1,4 +1,4 @@
-"""What survives a crash: a party's rounds, memory and ledger, and a coordinator's exchanges, each in a store.
+"""What survives a crash of a party: its rounds, memory and ledger, in a store. A coordinator's is `CoordinatorStore`.
 
 What holds, and must never change:
 
@@ -22,19 +22,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.federated.files import CoordinatorFile, PartyFile
 from tacit.federated.messages import held_after
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.stores import (
-    CoordinatorMemory,
-    CoordinatorStore,
-    Enrolled,
-    Entry,
-    Greeting,
-    PartyMemory,
-    PartyStore,
-    State,
-)
+from tacit.federated.store import Enrolled, Entry, Greeting, PartyStore, State
 from tacit.federated.study import Study
 
 _BEGAN_AGAIN = "the party began again in another process; this one released nothing, and answers no more"
@@ -61,7 +51,7 @@ class PartyJournal:
     """A party's own state, in every study it took part in."""
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self._store: PartyStore = PartyMemory() if path is None else PartyFile(path)
+        self._store = PartyStore(path)
         self._own: dict[str, Enrolled] = {}  # what this process enrolled with, by study
         self._known: dict[str, tuple[int, State]] = {}  # right for as long as the store is of that version
 
@@ -169,36 +159,3 @@ def _check_held(number: int, held: bytes, state: State) -> None:
         f"the coordinator has other answers to the first {number} rounds than the journal. Is it an older copy? Nothing"
         " was released. Put the newest journal back"
     )
-
-
-class CoordinatorJournal:
-    """What a coordinator asked and was told."""
-
-    def __init__(self, path: Path | str | None = None) -> None:
-        self._store: CoordinatorStore = CoordinatorMemory() if path is None else CoordinatorFile(path)
-
-    def asked(self, study: str, exchange: int) -> dict[str, bytes]:
-        """The requests of an exchange, as they were first stored; empty before that."""
-        return self._store.asked(study, exchange)
-
-    def ask(self, study: str, exchange: int, requests: Mapping[str, bytes]) -> None:
-        """Store requests, before they are sent."""
-        self._store.ask(study, exchange, requests)
-
-    def told(self, study: str, exchange: int) -> dict[str, bytes]:
-        """The replies of an exchange; empty unless all of them are there."""
-        return self._store.told(study, exchange)
-
-    def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
-        """Store all replies of an exchange, before anything is made of them."""
-        self._store.tell(study, exchange, replies)
-
-    def forget(self, study: str) -> None:
-        """Begin a study again, of which nothing but the greeting was stored."""
-        if self.told(study, 1):
-            raise ValueError("a study of which replies are stored is not begun again")
-        self._store.forget(study)
-
-    def close(self) -> None:
-        """Let go of the file; what was stored stays."""
-        self._store.close()

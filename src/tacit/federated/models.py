@@ -4,21 +4,22 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from tacit.federated.coordinator import Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.study import LossName, Member, Study
 
-Model = FederatedLasso | FederatedLogisticRegression | FederatedLinearSVC
+Estimator = FederatedLasso | FederatedLogisticRegression | FederatedLinearSVC
 
-_ESTIMATORS: dict[LossName, type[Model]] = {
+_ESTIMATORS: dict[LossName, type[Estimator]] = {
     "squared": FederatedLasso,
     "logistic": FederatedLogisticRegression,
     "squared_hinge": FederatedLinearSVC,
 }
 
 
-def fitted_model(outcome: Outcome, study: Study) -> Model:
+def fitted_model(outcome: Outcome, study: Study) -> Estimator:
     """The estimator that predicts as a study ended; `tacit.save` writes it.
 
     Parameters
@@ -35,16 +36,17 @@ def fitted_model(outcome: Outcome, study: Study) -> Model:
     """
     kind = _ESTIMATORS[study.loss]
     agreed = {field.name: getattr(study, field.name) for field in fields(study)}
-    model = kind(**{name: agreed[name] for name in kind().get_params() if name in agreed})
+    agreed |= {name: clone(agreed[name]) for name in ("protocol", "sketch")}  # which may be set to something else again
+    model = kind(**{name: agreed[name] for name in kind().get_params(deep=False) if name in agreed})
     if study.classes is not None:
         model.classes_ = np.array(study.classes)  # type: ignore[union-attr]
     return model._take(outcome)
 
 
-def study_of(model: Model) -> Study:
+def study_of(model: Estimator) -> Study:
     """A study that a fitted model can come from; parameters that no study can have raise."""
     told: dict[str, Any] = {
-        field.name: getattr(model, field.name) for field in fields(Study) if field.name in model.get_params()
+        field.name: getattr(model, field.name) for field in fields(Study) if field.name in model.get_params(deep=False)
     }
     if hasattr(model, "classes_"):
         told["classes"] = tuple(model.classes_)

@@ -27,7 +27,7 @@ from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.columns import is_sparse
-from tacit.federated.stores import Entry, Greeting
+from tacit.federated.store import Entry, Greeting
 from tacit.federated.study import LONGEST_TEXT, Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release, epsilon_of
 from tacit.privacy.events import composed

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from tacit._types import Floats
+from tacit.blocks.validate import without_data
 from tacit.federated.alignment import Alignment
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
-from tacit.blocks.validate import without_data
 
 
 class Party:

@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats
-from tacit.federated.study import SketchKind, Study
+from tacit.federated.options import SketchKind
+from tacit.federated.study import Study
 from tacit.privacy import Budget, checks, float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.privacy.public import PublicDraws
@@ -167,12 +168,15 @@ class Gaussian(Sketch):
         return np.concatenate([block @ values for _, block in self._blocks()])
 
 
-def sketch_for(study: Study) -> Sketch:
-    """The sketch that all parties of a study hold; one with at least n_rows rows is the identity."""
-    size = study.sketch_size if study.sketch_size is not None else default_size(study.n_rows, study.budget)
+def sketch_for(study: Study, size: int | None = None) -> Sketch:
+    """The sketch that all parties of a study hold; one with at least n_rows rows is the identity.
+
+    Its size is the study's, if it fixes one, then the one that is asked for, then `default_size`.
+    """
+    size = study.sketch.size or size or default_size(study.n_rows, study.budget)
     if size >= study.n_rows:
         return Identity(study.n_rows)
-    return _drawn_sketch(study.sketch, study.n_rows, size, study.sketch_seed)
+    return _drawn_sketch(study.sketch.kind, study.n_rows, size, study.sketch.seed)
 
 
 @lru_cache(maxsize=4)

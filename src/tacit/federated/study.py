@@ -10,22 +10,26 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tacit.federated.options import (
+    Marginals,
+    ProtocolOptions,
+    Sketching,
+    agreed_protocol,
+    agreed_sketch,
+    refuse_unknown,
+)
 from tacit.privacy import Budget, Plan, Promise, Unit, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
-ProtocolName = Literal["marginals", "feature-sharing"]
 Labels = Literal["shared", "sketched"]
-Cross = Literal["auto", "sketched", "zero"]
-Geometry = Literal["product", "serial", "best"]
-SketchKind = Literal["sparse-sign", "gaussian"]
 
-WIRE_VERSION = 2  # of messages and of the meaning of a study; parties of different versions do not talk
+WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
 LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
@@ -66,8 +70,9 @@ class Study:
     epsilon, delta, adjacency
         The budget of everything that crosses the network; delta None is n_rows^-1.5. Rows have public places, the same
         at every party: under "add-remove" a row that is absent leaves its place empty, and the others stay in theirs.
-    protocol : {"marginals", "feature-sharing"}
-        How the model is trained.
+    protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing
+        How the model is trained; an object for what its defaults leave open. The study keeps a copy that does not
+        change.
     labels : {"shared", "sketched"}
         "shared": every party holds the labels, and they are protected against the coordinator and the world but not
         against the parties. "sketched": only one party holds them and the others see a noisy sketch.
@@ -79,16 +84,8 @@ class Study:
         Of a classification; the first is the negative one.
     fit_intercept : bool
         Whether the model has an intercept, which is not in the l1 ball.
-    n_selected : int, optional
-        "marginals": how many columns each party selects; None goes by a rule.
-    cross : {"auto", "sketched", "zero"}
-        "marginals": where the second moments between columns of different parties come from.
-    n_iter, n_shared : int, optional
-        "feature-sharing": rounds, and distinct columns a party may share; None goes by a rule.
-    geometry : {"product", "serial", "best"}
-        "feature-sharing": how the l1 ball is divided between the parties.
-    sketch, sketch_size, sketch_seed
-        The public sketch: its kind, its number of rows (None: by a rule), and the number it is drawn from.
+    sketch : {"sparse-sign", "gaussian"} or Sketching
+        The public matrix that compresses columns, kept in the same way.
     random_state : int, optional
         For tests and research: makes every party's noise reproducible by whoever knows the number.
     """
@@ -101,26 +98,19 @@ class Study:
     epsilon: float = 1.0
     delta: float | None = None
     adjacency: Adjacency = "add-remove"
-    protocol: ProtocolName = "marginals"
+    protocol: ProtocolOptions = field(default_factory=Marginals)
     labels: Labels = "shared"
     entry_bound: float | None = None
     y_bounds: tuple[float, float] | None = None
     classes: tuple[Any, Any] | None = None
     fit_intercept: bool = True
-    n_selected: int | None = None
-    cross: Cross = "auto"
-    n_iter: int | None = None
-    n_shared: int | None = None
-    geometry: Geometry = "best"
-    sketch: SketchKind = "sparse-sign"
-    sketch_size: int | None = None
-    sketch_seed: int = 0
+    sketch: Sketching = field(default_factory=Sketching)
     random_state: int | None = None
 
     def __post_init__(self) -> None:
         _check_name("a study", self.name)
-        for field, kinds in _CHOICES.items():
-            checks.one_of(field, getattr(self, field), get_args(kinds))
+        checks.one_of("loss", self.loss, get_args(LossName))
+        checks.one_of("labels", self.labels, get_args(Labels))
         members = tuple(self.members)
         if not members or not all(isinstance(member, Member) for member in members):
             raise ValueError("a study needs at least one member, each of them a Member")
@@ -138,6 +128,8 @@ class Study:
             )
         put = object.__setattr__
         put(self, "members", members)
+        put(self, "protocol", agreed_protocol(self.protocol))
+        put(self, "sketch", agreed_sketch(self.sketch))
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
@@ -163,10 +155,6 @@ class Study:
             put(self, "classes", classes)
         if not isinstance(self.fit_intercept, bool):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        for field in ("n_selected", "n_iter", "n_shared", "sketch_size"):
-            if getattr(self, field) is not None:
-                put(self, field, checks.count(field, getattr(self, field)))
-        put(self, "sketch_seed", checks.count("sketch_seed", self.sketch_seed, least=0))
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
 
@@ -209,9 +197,14 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that JSON can carry, in a fixed form."""
-        values = asdict(self)
+        values = self._values()
         values["epsilon"] = "inf" if math.isinf(self.epsilon) else self.epsilon
         return json.loads(json.dumps(values))
+
+    def _values(self) -> dict[str, Any]:
+        """By field; the protocol with its name."""
+        values = asdict(self)
+        return values | {"protocol": {"name": self.protocol.name} | values["protocol"]}
 
     @cached_property
     def digest(self) -> str:
@@ -223,9 +216,10 @@ class Study:
     def from_dict(cls, values: Mapping[str, Any]) -> "Study":
         """The study that `to_dict` wrote, or the `[study]` table of a file.
 
-        A member that does not say whether it holds the labels holds them if they are shared.
+        A protocol or a sketch may be a table or a name. A member that does not say whether it holds the labels holds
+        them if they are shared. The loss may be spelled "squared-hinge", as in older files.
         """
-        _only("a study", values, [field.name for field in fields(cls)])
+        refuse_unknown("a study", values, [known.name for known in fields(cls)])
         told = dict(values)
         if told.get("loss") == "squared-hinge":  # as it was first written
             told["loss"] = "squared_hinge"
@@ -233,19 +227,25 @@ class Study:
         if not isinstance(members, list | tuple) or not all(isinstance(member, Mapping) for member in members):
             raise ValueError("members of a study must be a list of tables, each with a name and n_features")
         for member in members:
-            _only("a member of a study", member, [field.name for field in fields(Member)])
+            refuse_unknown("a member of a study", member, [known.name for known in fields(Member)])
         shared = told.get("labels", "shared") == "shared"
         try:
             told["members"] = tuple(Member(**({"labels": shared} | dict(member))) for member in members)
             if told.get("epsilon") == "inf":
                 told["epsilon"] = math.inf
+            if told.get("loss") == "squared-hinge":
+                told["loss"] = "squared_hinge"
             return cls(**told)
         except TypeError as error:  # what was read is wrong, not the call
             raise ValueError(f"not a study: {error}") from error
 
     @classmethod
     def from_toml(cls, path: Path | str) -> "Study":
-        """The study in the `[study]` table of a file, its parties in `[[study.members]]`; other tables are not read."""
+        """The study in the `[study]` table of a file; tables beside it are not read.
+
+        Its parties are in `[[study.members]]`, the options of its protocol and its sketch in `[study.protocol]` and
+        `[study.sketch]`.
+        """
         with Path(path).open("rb") as file:
             try:
                 tables = tomllib.load(file)
@@ -257,19 +257,13 @@ class Study:
 
     def to_toml(self) -> str:
         """The text that `from_toml` reads, with every agreed value written out."""
-        values = asdict(self)
+        values = self._values()
+        tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
         members = values.pop("members")
-        lines = ["[study]", *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
-        for member in members:
-            lines += ["", "[[study.members]]", *(f"{name} = {_toml(value)}" for name, value in member.items())]
+        lines = _toml_table("[study]", values)
+        for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
+            lines += ["", *_toml_table(header, content)]
         return "\n".join(lines) + "\n"
-
-
-def _only(what: str, values: Mapping[str, Any], known: list[str]) -> None:
-    """Refuse what would otherwise be agreed on by some and ignored by others."""
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise ValueError(f"{what} has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
 
 
 def _check_name(whose: str, name: object) -> None:
@@ -287,19 +281,14 @@ def _size(name: str, value: object) -> float:
     return number
 
 
+def _toml_table(header: str, values: Mapping[str, Any]) -> list[str]:
+    """The lines of a table; what is None is left out."""
+    return [header, *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):
         return repr(value)  # inf is a number in TOML too
     return json.dumps(value, ensure_ascii=False)
-
-
-_CHOICES: dict[str, Any] = {
-    "loss": LossName,
-    "protocol": ProtocolName,
-    "labels": Labels,
-    "cross": Cross,
-    "geometry": Geometry,
-    "sketch": SketchKind,
-}

@@ -18,8 +18,8 @@ import math
 import numpy as np
 
 from tacit._types import Floats, Integers
+from tacit.kernels.scaling import row_norm
 from tacit.problems.compiled import kernel
-from tacit.blocks.clip import row_norm
 
 BLOCK = 2048  # dense rows whose outer products are summed by one call of BLAS; fewer where rows are very long
 PASS_BLOCK = 256  # the same for products with a few vectors, where rows should still be in the cache when they return

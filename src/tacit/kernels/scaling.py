@@ -65,3 +65,26 @@ def pooled_magnitudes(X: NDArray[np.floating], low: int, high: int, out: NDArray
     for i in range(len(X)):
         for j in range(X.shape[1]):
             out[magnitude_bin(X[i, j], low, high)] += 1
+
+
+@kernel
+def row_norm(values: Table) -> float:
+    """The l2 norm of one row, in float64; infinite if it overflows or a value is not finite."""
+    total = 0.0
+    for value in values:
+        total += np.float64(value) * np.float64(value)
+    if 1e-280 < total < 1e280:
+        return math.sqrt(total)
+    # Squares that overflow or vanish: |x| = m |x / m| with m the largest absolute value.
+    largest = 0.0
+    for value in values:
+        if not math.isfinite(value):
+            return math.inf
+        largest = max(largest, abs(np.float64(value)))
+    if largest == 0.0:
+        return 0.0
+    total = 0.0
+    for value in values:
+        ratio = value / largest
+        total += ratio * ratio
+    return largest * math.sqrt(total)

@@ -1,7 +1,7 @@
 """Labels, predictions and scores as arrays; what is bad raises here, before anything is released.
 
-Messages name the argument and what would be accepted. They never quote the data, and the errors of NumPy and of
-other people's models, which do, are neither shown nor kept as a cause.
+Messages name the argument and what would be accepted. They never quote the data. Errors of NumPy and of models may do
+so: they are neither shown nor kept as a cause.
 """
 
 from collections.abc import Sequence
@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats, Integers
-from tacit.problems.penalty import LARGEST, SMALLEST
 from tacit.privacy import checks
+from tacit.problems.penalty import LARGEST, SMALLEST
 
 _SUM_TOLERANCE = 1e-3
 
 
 def numbers(name: str, values: ArrayLike, *, dimensions: tuple[int, ...] = (1,)) -> Floats:
-    """Finite numbers, one for each row (or, in two dimensions, one row of numbers)."""
-    array = _floats(values)
+    """Finite numbers: one for each row, or in two dimensions several."""
+    array = None
+    with suppress(TypeError, ValueError, OverflowError):
+        given = np.asarray(values)
+        array = given.astype(np.float64) if given.dtype.kind in "fiubO" else None
     if array is None:
         raise ValueError(f"{name} must hold real numbers, one for each row")
     if array.ndim not in dimensions:
@@ -42,23 +45,21 @@ def labels_of(name: str, values: ArrayLike) -> list[Any]:
     return labels
 
 
-def encoded(name: str, values: ArrayLike, classes: Sequence[Any]) -> Integers:
-    """Each row's class as its place among the public classes."""
+def encoded(name: str, values: ArrayLike, labels: Any, count: int) -> Integers:
+    """Each row's class as its place among `count` public labels: those declared, or 0, 1 and so on."""
+    classes = range(count) if labels is None else labels
     places = {label: place for place, label in enumerate(classes)}
+    if not len(places) == len(classes) == count:
+        raise ValueError(f"labels must list {count} different classes, got {labels!r}")
     found = [places.get(label, -1) for label in labels_of(name, values)]
     if -1 in found:
         raise ValueError(f"{name} holds a label that `labels` does not name; name every label that can occur")
     return np.array(found, dtype=np.int64)
 
 
-def declared_classes(labels: ArrayLike | None, count: int) -> list[Any]:
-    """The public class labels in order: as declared, or 0, 1, ... for `count` classes."""
-    if labels is None:
-        return list(range(count))
-    classes = np.asarray(labels)
-    if classes.ndim != 1 or len(set(classes.tolist())) != classes.size or classes.size != count:
-        raise ValueError(f"labels must list {count} different classes, got {labels!r}")
-    return list(classes.tolist())
+def declared(labels: ArrayLike | None) -> tuple[Any, ...] | None:
+    """Public class labels as a tuple; None where none are declared."""
+    return None if labels is None else tuple(labels_of("labels", labels))
 
 
 def probabilities(name: str, values: ArrayLike) -> Floats:
@@ -94,15 +95,6 @@ def interval(name: str, bounds: Any) -> tuple[float, float]:
             f"{name} must lie within {LARGEST:g} of zero with low < high, {SMALLEST:g} apart or more, got {bounds!r}"
         )
     return low, high
-
-
-def _floats(values: ArrayLike) -> Floats | None:
-    """As float64, or None for what is not real numbers in rows of one length."""
-    with suppress(TypeError, ValueError, OverflowError):
-        array = np.asarray(values)
-        if array.dtype.kind in "fiubO":
-            return array.astype(np.float64)
-    return None
 
 
 def _is_label(value: Any) -> bool:

@@ -4,33 +4,32 @@ Privacy
 -------
 Unit, neighbours and assumptions are those of `tacit.metrics`. Released: how many rows of each class have a score in
 each of B public bins, 2B counts at once. A row is one count, so it moves them by 1 in the l1 and in the l2 norm;
-replacing it moves two of them, by 2 in l1 and sqrt(2) in l2. Counts are whole numbers, so that adding them up is exact,
-and a row's bin depends on that row and the public edges alone.
+replacing it moves two of them, by 2 in l1 and sqrt(2) in l2. Counts are whole numbers: adding them up is exact.
 
 The area follows from the noisy counts: for p_b positives and m_b negatives in bin b it is
 
     sum_b p_b (m_1 + ... + m_{b-1} + m_b / 2) / (sum p  sum m).
 
-The noise of p and of m is independent, so noise does not bias the numerator; counts below zero stay as they are, which
-keeps it so. Rows of one bin count as ties. That is off by at most half the probability that a positive and a negative
-share a bin; for a smooth distribution of scores it falls with 1 / B^2, while the noise grows with sqrt(B).
-B = (n epsilon)^0.4 balances the two.
-
-Probabilities are binned on the scale arcsin(sqrt(p)), on which a rate has about the same error everywhere: bins are
-fine near 0 and 1, where a rare class has its scores.
+The noise of p and of m is independent, so it does not bias the numerator. Counts below zero stay as they are: raising
+them to zero would bias it. Rows of one bin count as ties, which moves the area by at most half the probability that a
+positive and a negative share a bin. For smooth scores that falls with 1 / B^2, while the noise grows with sqrt(B);
+B = (n epsilon)^0.4 balances the two. Probabilities are binned on the scale arcsin(sqrt(p)): bins are fine near 0 and 1,
+where a rare class has its scores.
 """
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats
 from tacit.metrics import inputs
-from tacit.metrics.release import Law, Question, Reading, Terms, released_scores
+from tacit.metrics.predictions import Predictions
+from tacit.metrics.release import Asked, BoundedSums, Law, Reading, released_scores
 from tacit.metrics.score import Score
+from tacit.metrics.terms import Agreed, Terms
 from tacit.privacy import checks
 from tacit.privacy.mechanisms import Sensitivity
 
@@ -40,12 +39,12 @@ _STANDS_OUT = 2.0  # a class is there if its noisy count is more than this many 
 
 
 @dataclass(frozen=True)
-class RocAuc:
-    """The chance that a positive row has a higher score than a negative one, ties counting half."""
+class ClassCounts(BoundedSums):
+    """How many of n rows of each class have a score in each bin."""
 
     n: int
     edges: tuple[float, ...]  # between the bins
-    name: ClassVar[str] = "roc_auc"
+    name: str = "roc_auc"
 
     @property
     def bins(self) -> int:
@@ -53,17 +52,12 @@ class RocAuc:
         return len(self.edges) + 1
 
     @property
-    def size(self) -> int:
-        """Counts of both classes."""
-        return 2 * self.bins
-
-    @property
-    def bound(self) -> float:
-        """All rows in one bin."""
-        return float(self.n)
+    def weights(self) -> tuple[float, ...]:
+        """A row adds at most one to each count."""
+        return (1.0,) * (2 * self.bins)
 
     def sensitivity(self, law: Law) -> Sensitivity:
-        """A one in one of the bins; two rows may be in two of them."""
+        """A row is a one in a single bin, and two rows may be in two of them. Counts are exact: no slack."""
         return Sensitivity(1.0, 2.0) if law == "laplace" else Sensitivity.one_hot()
 
     def sums(self, positive: NDArray[np.bool_], scores: Floats) -> Floats:
@@ -92,46 +86,81 @@ def chosen_bins(n: int, epsilon: float) -> int:
     return int(min(max(round((n * epsilon) ** 0.4), _FEWEST), _MOST))
 
 
-def roc_auc_question(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    labels: ArrayLike | None,
-    score_bounds: tuple[float, float] | None,
-    bins: int | None,
-    epsilon: float,
-    share: float = 1.0,
-) -> Question:
-    """What to release for the area; `epsilon` is what this release is worth, for choosing the bins."""
-    scores = inputs.numbers("y_score", y_score)
-    positive = inputs.encoded("y_true", y_true, inputs.declared_classes(labels, 2)) == 1
-    n = inputs.same_rows(positive, scores, "y_true and y_score")
-    count = chosen_bins(n, checks.positive("epsilon", epsilon, finite=False)) if bins is None else bins
-    parts = np.arange(1, checks.count("bins", count, least=2, most=_MOST_BINS)) / count
-    if score_bounds is not None:
-        low, high = inputs.interval("score_bounds", score_bounds)
-        edges = low + (high - low) * parts
-    elif np.all((scores >= 0.0) & (scores <= 1.0)):
-        edges = np.sin(np.pi / 2 * parts) ** 2
-    else:
-        raise ValueError("y_score must hold probabilities, from 0 to 1; declare score_bounds for other scores")
-    query = RocAuc(n, tuple(edges.tolist()))
-    return Question(query, query.sums(positive, scores), share)
+@dataclass(frozen=True)
+class RocAuc:
+    """The area under the ROC curve: how often a positive row has a higher score than a negative one. Ties count half.
+
+    Parameters
+    ----------
+    bins : int, default=None
+        How many bins of scores the rows of each class are counted in, at most 100,000. Fewer bins mean less noise and
+        more ties. None: (n epsilon)^0.4, from 8 to 512, where epsilon is the part of the budget that this metric gets.
+    score_bounds : (float, float), default=None
+        None: scores are probabilities. For other scores, the public range that is cut into equal bins; scores outside
+        it count with the outermost bins. In `evaluate` rows are then ranked by `decision_function` in place of
+        `predict_proba`.
+    labels : pair, default=None
+        The negative and the positive label. None: (0, 1); in `evaluate`, the model's `classes_`. They are never read
+        off the rows.
+    """
+
+    bins: int | None = None
+    score_bounds: tuple[float, float] | None = None
+    labels: ArrayLike | None = None
+    name: ClassVar[str] = "roc_auc"
+
+    def __post_init__(self) -> None:
+        if self.bins is not None:
+            checks.count("bins", self.bins, least=2, most=_MOST_BINS)
+        if self.score_bounds is not None:
+            object.__setattr__(self, "score_bounds", inputs.interval("score_bounds", self.score_bounds))
+        object.__setattr__(self, "labels", inputs.declared(self.labels))
+
+    def of(self, predictions: Predictions) -> tuple["RocAuc", Any]:
+        """The metric for a model of two classes, and what ranks the rows."""
+        if len(predictions.classes) != 2:
+            raise ValueError(f"'roc_auc' is for two classes, and the model has {len(predictions.classes)}")
+        metric = self if self.labels is not None else replace(self, labels=predictions.classes)
+        if self.score_bounds is not None:
+            return metric, predictions.by("decision_function")
+        if not hasattr(predictions.model, "predict_proba"):
+            raise ValueError(
+                "the model gives no probabilities; declare score_bounds, to rank by decision_function:"
+                " RocAuc(score_bounds=(low, high))"
+            )
+        return metric, predictions.by("predict_proba")[:, 1]
+
+    def asked(self, y_true: ArrayLike, y_score: ArrayLike, epsilon: float) -> Asked:
+        """What to release: counts by class and bin. `epsilon` is this metric's part of the budget; the bins need it."""
+        scores = inputs.numbers("y_score", y_score)
+        positive = inputs.encoded("y_true", y_true, self.labels, 2) == 1
+        n = inputs.same_rows(positive, scores, "y_true and y_score")
+        if self.score_bounds is None and not np.all((scores >= 0.0) & (scores <= 1.0)):
+            raise ValueError("y_score must hold probabilities, from 0 to 1; declare score_bounds for other scores")
+        query = ClassCounts(n, self._edges(chosen_bins(n, epsilon) if self.bins is None else self.bins))
+        return Asked(query, query.sums(positive, scores))
+
+    def _edges(self, bins: int) -> tuple[float, ...]:
+        """The public edges between the bins."""
+        parts = np.arange(1, bins) / bins
+        if self.score_bounds is None:
+            return tuple((np.sin(np.pi / 2 * parts) ** 2).tolist())
+        low, high = self.score_bounds
+        return tuple((low + (high - low) * parts).tolist())
 
 
 def roc_auc_score(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    epsilon: float,
     labels: ArrayLike | None = None,
     score_bounds: tuple[float, float] | None = None,
     bins: int | None = None,
-    delta: float | None = None,
-    adjacency: str = "add-remove",
-    mechanism: str = "auto",
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> Score:
-    """The area under the ROC curve of private rows of two classes, with noise.
+    """The area under the ROC curve of private rows of two classes, in [0, 1], with noise.
+
+    It is NaN if the noisy counts do not show that both classes are there.
 
     Parameters
     ----------
@@ -139,20 +168,13 @@ def roc_auc_score(
         Class labels.
     y_score : array-like of shape (n,)
         Probabilities of the positive class, or other scores that grow with it.
-    labels : pair, default=None
-        The negative and the positive label. None: (0, 1). They are never read off y_true.
-    score_bounds : (float, float), default=None
-        None: scores are probabilities. For others (margins), the public range that is cut into equal bins; scores
-        outside it count with the outermost bins.
-    bins : int, default=None
-        How many bins to count in, at most 100,000. None: (n epsilon)^0.4, from 8 to 512.
-    epsilon, delta, adjacency, mechanism, random_state
-        As for `accuracy_score`.
-
-    Returns
-    -------
-    Score
-        In [0, 1]. NaN if the noisy counts do not show that both classes are there.
+    labels, score_bounds, bins
+        The negative and the positive label, by default (0, 1); the public range of scores that are not probabilities;
+        and how many bins they are counted in. See `RocAuc`.
+    epsilon : float
+        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
+    delta, adjacency, mechanism, random_state
+        See `Terms`.
 
     Examples
     --------
@@ -163,6 +185,6 @@ def roc_auc_score(
     >>> score.value > 0.9
     True
     """
-    question = roc_auc_question(y_true, y_score, labels, score_bounds, bins, epsilon)
-    terms = Terms(epsilon, delta, adjacency, mechanism, random_state)
-    return released_scores([question], terms)["roc_auc"]
+    agreed = Agreed.to(terms)
+    metric = RocAuc(bins, score_bounds, labels)
+    return released_scores([metric.asked(y_true, y_score, agreed.epsilon)], agreed)["roc_auc"]

@@ -7,9 +7,9 @@ Unit, neighbours and assumptions are those of `tacit.metrics`. Targets and predi
 
     3 ((t - p)^2 / 2 - 1),    t,    2 t^2 - 1,
 
-each of which lies in [-1, 1] before its weight. A row that is zeroed out adds nothing, so a row moves the vector by at
-most sqrt(3^2 + 1 + 1) = 3.32 in l2 and 5 in l1; a row with t = 1 and p = -1 does. The mean squared error alone is the
-first sum with weight 1. The sums are of floats: their rounding is in the sensitivity.
+each of which lies in [-1, 1] before its weight. So a row moves the vector by at most 5 in l1 and sqrt(3^2 + 1 + 1) =
+3.32 in l2; a row with t = 1 and p = -1 does. The mean squared error alone is the first sum with weight 1. The sums are
+of floats: their rounding is in the sensitivity.
 
 Replacing a row (t, p) by (s, q) moves the first sum by at most 3 x 2. With u = |t - s| and v = |t + s|, u + v <= 2, it
 moves the second by u and the third by 2 u v. So the second and the third move together by
@@ -20,23 +20,24 @@ moves the second by u and the third by 2 u v. So the second and the third move t
 and all three by at most 9.125 in l1 and sqrt(36 + 71/16 + 1/sqrt(2)) = 6.41 in l2. Both are attained, by t = 1 with
 p = -1 against s = v - 1 with q = s.
 
-From the sums follow the mean squared error, the mean and the mean square of t, its variance, and R2 = 1 - error /
-variance. The weights put the noise where it matters: the noise of the error enters R2 in full, that of the variance
-times 1 - R2. Weights of 3, 1, 1 are within 3% of the best for R2 = 1/2 and a mean a quarter of h off the centre, for
-both laws of noise.
+The sums give the mean squared error, the mean and the variance of t, and R2 = 1 - error / variance. The noise of the
+error enters R2 in full, that of the variance times 1 - R2. So the error has the largest weight: 3, 1, 1 are within 3%
+of the best for R2 = 1/2 and a mean a quarter of h off the centre, for both laws of noise.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit._types import Floats
 from tacit.metrics import inputs
-from tacit.metrics.release import BoundedSums, Law, Question, Reading, Terms, released_scores
+from tacit.metrics.predictions import Predictions
+from tacit.metrics.release import Asked, BoundedSums, Law, Reading, released_scores
 from tacit.metrics.score import Score
+from tacit.metrics.terms import Agreed, Terms
 
 _STANDS_OUT = 2.0  # a variance is there if it is more than this many deviations of its noise
 _ROUNDING = 1e-12  # what a variance in units of h can be off by without noise
@@ -50,7 +51,7 @@ class SquaredErrors(BoundedSums):
     low: float
     high: float
     r2: bool
-    name: ClassVar[str] = "squared_errors"
+    name: str = "squared_errors"
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -99,42 +100,76 @@ def _explained(error: float, error_noise: float, variance: float, variance_noise
     return Reading(min(1.0 - left, 1.0), math.hypot(error_noise, left * variance_noise) / variance)
 
 
-def squared_error_question(
-    y_true: ArrayLike, y_pred: ArrayLike, y_bounds: Any, *, r2: bool, share: float = 1.0
-) -> Question:
-    """What to release for R2, which gives the mean squared error as well, or for the latter alone."""
-    low, high = inputs.interval("y_bounds", y_bounds)
-    truth, guess = inputs.numbers("y_true", y_true), inputs.numbers("y_pred", y_pred)
-    query = SquaredErrors(inputs.same_rows(truth, guess, "y_true and y_pred"), low, high, r2)
-    return Question(query, query.sums(truth, guess), share)
+@dataclass(frozen=True)
+class _OfTarget:
+    """A metric of a target with public bounds. None: the model's `y_bounds_`, in `evaluate`."""
+
+    y_bounds: tuple[float, float] | None = None
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if self.y_bounds is not None:
+            object.__setattr__(self, "y_bounds", inputs.interval("y_bounds", self.y_bounds))
+
+    def of(self, predictions: Predictions) -> tuple[Self, Any]:
+        """The metric for a model, and the predictions that it takes."""
+        bounds = getattr(predictions.model, "y_bounds_", None) if self.y_bounds is None else self.y_bounds
+        if bounds is None:
+            raise ValueError(
+                f"y_bounds must be given: public bounds on the target, as in {type(self).__name__}((0, 1))"
+            )
+        return replace(self, y_bounds=bounds), predictions.by("predict")
+
+    def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float) -> Asked:
+        """What to release: sums for R2, which give the mean squared error as well, or for the latter alone."""
+        low, high = inputs.interval("y_bounds", self.y_bounds)
+        truth, guess = inputs.numbers("y_true", y_true), inputs.numbers("y_pred", y_pred)
+        n = inputs.same_rows(truth, guess, "y_true and y_pred")
+        query = SquaredErrors(n, low, high, r2=self.name == R2.name)
+        return Asked(query, query.sums(truth, guess))
 
 
-def r2_score(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    y_bounds: tuple[float, float],
-    epsilon: float,
-    delta: float | None = None,
-    adjacency: str = "add-remove",
-    mechanism: str = "auto",
-    random_state: int | None = None,
-) -> Score:
-    """The part of the variance of private targets that is explained, with noise.
+class R2(_OfTarget):
+    """The part of the variance of the target that is explained.
+
+    Parameters
+    ----------
+    y_bounds : (float, float), default=None
+        Public bounds on the target. Targets and predictions are clipped to them, and the score is that of the clipped
+        numbers. The noise grows with the square of their width over the spread of the targets. None: the model's
+        `y_bounds_`, in `evaluate`.
+    """
+
+    name = "r2"
+
+
+class MeanSquaredError(_OfTarget):
+    """The mean of the squared differences between target and prediction.
+
+    Parameters
+    ----------
+    y_bounds : (float, float), default=None
+        Public bounds on the target, as for `R2`. The score lies between 0 and the square of their width.
+    """
+
+    name = "mean_squared_error"
+
+
+def r2_score(y_true: ArrayLike, y_pred: ArrayLike, *, y_bounds: tuple[float, float], **terms: Unpack[Terms]) -> Score:
+    """The part of the variance of private targets that is explained, at most 1, with noise.
+
+    It is NaN if the noisy variance does not show that the targets differ.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
-        Targets and predictions; both are clipped to `y_bounds`, and the score is that of the clipped numbers.
+        Targets and predictions.
     y_bounds : (float, float)
-        Public bounds on the target. The noise grows with the square of their width over the spread of the targets.
-    epsilon, delta, adjacency, mechanism, random_state
-        As for `accuracy_score`.
-
-    Returns
-    -------
-    Score
-        At most 1. NaN if the noisy variance does not show that the targets differ.
+        Public bounds on the target, to which both are clipped. See `R2`.
+    epsilon : float
+        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
+    delta, adjacency, mechanism, random_state
+        See `Terms`.
 
     Examples
     --------
@@ -145,25 +180,23 @@ def r2_score(
     >>> abs(score.value - 0.88) < 0.05
     True
     """
-    question = squared_error_question(y_true, y_pred, y_bounds, r2=True)
-    terms = Terms(epsilon, delta, adjacency, mechanism, random_state)
-    return released_scores([question], terms)["r2"]
+    agreed = Agreed.to(terms)
+    return released_scores([R2(y_bounds).asked(y_true, y_pred, agreed.epsilon)], agreed)["r2"]
 
 
 def mean_squared_error(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    y_bounds: tuple[float, float],
-    epsilon: float,
-    delta: float | None = None,
-    adjacency: str = "add-remove",
-    mechanism: str = "auto",
-    random_state: int | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, y_bounds: tuple[float, float], **terms: Unpack[Terms]
 ) -> Score:
     """The mean squared error of private rows, with noise.
 
-    Parameters are those of `r2_score`. The score lies between 0 and the square of the width of the bounds.
+    Parameters
+    ----------
+    y_true, y_pred, y_bounds
+        As for `r2_score`.
+    epsilon : float
+        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
+    delta, adjacency, mechanism, random_state
+        See `Terms`.
 
     Examples
     --------
@@ -174,6 +207,6 @@ def mean_squared_error(
     >>> abs(score.value - 1.0) < 0.2
     True
     """
-    question = squared_error_question(y_true, y_pred, y_bounds, r2=False)
-    terms = Terms(epsilon, delta, adjacency, mechanism, random_state)
-    return released_scores([question], terms)["mean_squared_error"]
+    agreed = Agreed.to(terms)
+    metric = MeanSquaredError(y_bounds)
+    return released_scores([metric.asked(y_true, y_pred, agreed.epsilon)], agreed)["mean_squared_error"]

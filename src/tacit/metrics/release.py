@@ -1,23 +1,24 @@
 """The path of a private score: one plan for all that is asked, noise on sums over rows, scores read off the sums.
 
-A `Query` knows what one row can add to its sums; it is made of public numbers and never sees data. `released_scores`
-takes queries with their exact sums, which nothing else leaves with.
+A query says how far one row can move its sums. It holds public numbers only. `released_scores` takes queries with
+their exact sums, and is the only place that these sums go to.
 
 **The law of the noise.** One score at (epsilon, delta) = (1, 1e-6) takes Laplace noise of standard deviation 1.4 times
-its sensitivity, and Gaussian noise of 4.2: a lone release is where pure differential privacy is cheap. Gaussian noise
-composes better, and is the smaller from nine equal scores on. "auto" calibrates both, which takes public numbers
-only, and keeps the smaller. Laplace noise is offered where the accountant is quick and close: epsilon from 0.001 to
-100, delta up to 0.01.
+its sensitivity, or Gaussian noise of 4.2. Gaussian noise composes better, and is the smaller from nine equal scores on.
+"auto" calibrates both from public numbers, and keeps the smaller. Laplace noise is offered where the accountant is
+quick and close: epsilon from 0.001 to 100, delta up to 0.01.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from tacit._types import Floats
 from tacit.metrics.score import Score
+from tacit.metrics.terms import Agreed
 from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
 
@@ -27,16 +28,6 @@ _DEVIATION = {"gaussian": 1.0, "laplace": math.sqrt(2.0)}  # standard deviation 
 _ORDER = {"gaussian": 2, "laplace": 1}  # of the norm that a sensitivity is in
 
 
-class Terms(NamedTuple):
-    """What a score may cost, in the words of the public functions."""
-
-    epsilon: float
-    delta: float | None
-    adjacency: str
-    mechanism: str
-    random_state: int | None
-
-
 class Reading(NamedTuple):
     """A value read off noisy sums, and the standard error that the noise gives it."""
 
@@ -44,47 +35,20 @@ class Reading(NamedTuple):
     noise: float
 
 
-class Query(Protocol):
-    """Sums over rows that are released together, and the scores they give."""
+class BoundedSums(ABC):
+    """A query: sums over rows of statistics that lie in [-1, 1], each with a public weight, and the scores they give.
 
-    name: ClassVar[str]  # of the release
-
-    @property
-    def n(self) -> int:
-        """The number of rows, which is public."""
-
-    @property
-    def size(self) -> int:
-        """How many sums there are."""
-
-    @property
-    def bound(self) -> float:
-        """A public bound on the absolute value of a sum."""
-
-    def sensitivity(self, law: Law) -> Sensitivity:
-        """The most that one row can move all sums together: in the l1 norm for Laplace, in l2 for Gaussian noise."""
-
-    def scores(self, sums: Floats, deviation: float) -> dict[str, Reading]:
-        """What noisy sums say, the noise in each of them having this standard deviation."""
-
-
-class Question(NamedTuple):
-    """A query with its exact sums, which are private, and its part of the budget."""
-
-    query: Query
-    sums: Floats
-    share: float = 1.0
-
-
-class BoundedSums:
-    """Sums over rows of statistics that lie in [-1, 1], each with a public weight.
-
-    A row that is zeroed out adds nothing, so a row moves the weighted sums by at most |weights|, and replacing it by
-    twice that, or less where that is derived. Sums are correctly rounded up to their last bit (`math.fsum`): an error
-    of two roundings at most, whatever the number of rows, which `float_sum_slack` adds to the sensitivity.
+    A row that is left out adds nothing. So a row moves the weighted sums by at most |weights|, and replacing it by
+    twice that, or by less where `apart` derives it. `math.fsum` is right to the last bit, whatever the number of
+    rows; the sensitivity has room for two roundings (`float_sum_slack`).
     """
 
-    n: int
+    name: str  # of the release
+    n: int  # rows, a public number
+
+    @abstractmethod
+    def scores(self, sums: Floats, deviation: float) -> dict[str, Reading]:
+        """What noisy sums say, the noise in each of them having this standard deviation."""
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -98,11 +62,11 @@ class BoundedSums:
 
     @property
     def bound(self) -> float:
-        """All rows at the limit."""
+        """A public bound on the absolute value of a sum: all rows at the limit."""
         return self.n * max(self.weights)
 
     def sensitivity(self, law: Law) -> Sensitivity:
-        """The norm of the weights, how far apart two rows can be, and the rounding of sums."""
+        """How far one row can move all sums together, in the l1 norm for Laplace and in l2 for Gaussian noise."""
         norm = self.norm(law)
         slack = norm * float_sum_slack(self.n, 1.0, depth=2)
         return Sensitivity(norm + slack, self.apart(law) + slack)
@@ -125,10 +89,18 @@ class BoundedSums:
         return np.asarray(sums / (self.n * np.array(self.weights)))
 
 
-def released_scores(questions: Sequence[Question], terms: Terms) -> dict[str, Score]:
-    """All scores of the questions, on the same rows, under one guarantee.
+class Asked(NamedTuple):
+    """A query with its exact sums, which are private, and its share of the budget."""
 
-    Called by the public functions themselves: warnings point to who called those.
+    query: BoundedSums
+    sums: Floats
+    share: float = 1.0
+
+
+def released_scores(questions: Sequence[Asked], terms: Agreed) -> dict[str, Score]:
+    """All scores that are asked for, on the same rows, under one guarantee.
+
+    The public functions call it directly, so that warnings point to the line that called them.
     """
     n = questions[0].query.n
     budget = Budget.for_rows(n, terms.epsilon, terms.delta, terms.adjacency, stacklevel=4)  # type: ignore[arg-type]
@@ -146,7 +118,7 @@ def released_scores(questions: Sequence[Question], terms: Terms) -> dict[str, Sc
     }
 
 
-def _promised(questions: Sequence[Question], budget: Budget, mechanism: str) -> tuple[Promise, Law]:
+def _promised(questions: Sequence[Asked], budget: Budget, mechanism: str) -> tuple[Promise, Law]:
     """The plan with its noise, under the law asked for or the one that gives less noise over all queries."""
     told = f"epsilon={budget.epsilon!r} with delta={budget.delta!r} is too"
     laws = _laws(budget, mechanism)
@@ -181,11 +153,11 @@ def _laws(budget: Budget, mechanism: str) -> list[Law]:
     return ["laplace"]
 
 
-def _plan(questions: Sequence[Question], law: Law) -> Plan:
+def _plan(questions: Sequence[Asked], law: Law) -> Plan:
     return Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
 
 
-def _deviations(questions: Sequence[Question], promise: Promise, law: Law) -> list[float]:
+def _deviations(questions: Sequence[Asked], promise: Promise, law: Law) -> list[float]:
     """The standard deviation of the noise in each query's sums."""
     unit, adjacency = _DEVIATION[law], promise.budget.adjacency
     return [

@@ -20,8 +20,8 @@ from tacit.federated.models import study_of
 from tacit.modelfiles.table import Column, TableModel, feature_names
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing import PrivateScaler, RowClipper
-from tacit.problems.declared import declared_size
 from tacit.privacy import Budget, checks
+from tacit.problems.declared import declared_size
 
 WITHHELD = frozenset({"random_state", "directory"})
 """Parameters that are never written: the noise could be subtracted with the first, or with what lies in the second."""

@@ -198,8 +198,9 @@ def _take_guarantee(model: Any, content: Json, entry: Entry) -> None:
     model.guarantee_ = Guarantee.from_dict(content)
     claims.check_parameters(model, model.guarantee_)
     if "plan_" in entry.attributes:
-        if not isinstance(model.plan_, claims.Promise):
+        if not isinstance(model.plan_, values.ReadPlan):
             raise ValueError("plan_ must be a plan")
+        model.plan_ = model.plan_.promise(model.guarantee_)
         claims.check_plan(model.plan_, model.guarantee_)
     claims.check(model.guarantee_)
 

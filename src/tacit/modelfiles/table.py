@@ -149,12 +149,14 @@ def encoder(columns: Sequence[Column]) -> ColumnTransformer:
     becomes zeros.
     """
     steps: list[tuple[str, Any, list[str]]] = []
+    constant: dict[str, Any] = {"strategy": "constant", "keep_empty_features": True}
     for place, column in enumerate(columns):
         parts: list[Any] = []
         if column.fill is not None and not column.is_text:  # a column of whole numbers cannot take any constant
             parts.append(FunctionTransformer(np.asarray, kw_args={"dtype": float}, feature_names_out="one-to-one"))
         if column.fill is not None:
-            parts.append(SimpleImputer(strategy="constant", fill_value=column.fill, keep_empty_features=True))
+            for missing in (np.nan, None) if column.is_text else (np.nan,):  # text as objects holds None as well
+                parts.append(SimpleImputer(missing_values=missing, **constant, fill_value=column.fill))
         if column.categories is not None:
             values = np.array(column.categories, dtype=object if column.is_text else np.float64)
             parts.append(OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))

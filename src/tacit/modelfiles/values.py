@@ -2,22 +2,25 @@
 
 None, truth values, texts, whole numbers, finite numbers and lists are themselves. Everything else is an object with one
 key, which says what it is: `{"array": ...}`, `{"tuple": [...]}`, `{"float": "inf"}`. So a new kind of value can be
-added without changing the meaning of any other. What is read makes arrays of numbers and texts; nothing names code.
+added without changing the meaning of any other. What is read makes arrays of numbers and texts, and objects of the few
+classes in `options`; nothing else names code.
 """
 
 import base64
 import binascii
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from tacit.modelfiles.options import OPTIONS, parameters_of
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
-from tacit.privacy import Budget, Plan, Promise, Release, Unit, checks
+from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
 
 Json = Any
 
@@ -52,13 +55,15 @@ def written(value: Any, where: str) -> Json:
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
+    if OPTIONS.get(type(value).__name__) is type(value):
+        return {"options": _written_options(value, where)}
     if issparse(value):
         return {"csr": _written_csr(value, where)}
     if hasattr(value, "__array__"):
         return {"array": _written_array(np.asarray(value), where)}
     raise TypeError(
         f"{where} cannot be written to a model file: it is of type {type(value).__name__}, and a file holds numbers,"
-        " texts, None, and arrays, lists, tuples and dicts of these"
+        f" texts, None, arrays, lists, tuples and dicts of these, and {', '.join(OPTIONS)}"
     )
 
 
@@ -201,6 +206,20 @@ def _read_csr(content: Json, where: str) -> csr_array:
     return matrix
 
 
+def _written_options(value: Any, where: str) -> Json:
+    told = {name: written(getattr(value, name), f"{where}__{name}") for name in sorted(parameters_of(type(value)))}
+    return {"class": type(value).__name__, "parameters": told}
+
+
+def _read_options(content: Json, where: str) -> Any:
+    told = fields(content, {"class", "parameters"}, where)
+    kind = OPTIONS.get(told["class"]) if isinstance(told["class"], str) else None
+    if kind is None:
+        raise ValueError(f"{where} must be of one of the classes {', '.join(OPTIONS)}")
+    parameters = fields(told["parameters"], set(parameters_of(kind)), where)
+    return kind(**{name: read(value, f"{where}__{name}") for name, value in parameters.items()})
+
+
 def _written_plan(plan: Promise) -> Json:
     names = ("name", "kind", "share", "count", "sampling", "multiplier")
     budget = plan.budget
@@ -208,15 +227,26 @@ def _written_plan(plan: Promise) -> Json:
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
-        "n_units": plan.unit.n,
-        "solver": plan.solver,
         "releases": [{name: getattr(release, name) for name in names} for release in plan.plan.releases],
         "multipliers": [float(multiplier) for multiplier in plan.multipliers],
     }
 
 
-def _read_plan(content: Json, where: str) -> Promise:
-    told = fields(content, {"epsilon", "delta", "adjacency", "n_units", "solver", "releases", "multipliers"}, where)
+@dataclass(frozen=True)
+class ReadPlan:
+    """A plan as a file has it: without the unit and the solver, which its model's guarantee names."""
+
+    plan: Plan
+    budget: Budget
+    multipliers: tuple[float, ...]
+
+    def promise(self, guarantee: Guarantee) -> Promise:
+        """The plan that the guarantee is about."""
+        return Promise(self.plan, self.budget, Unit("row", guarantee.n_units), guarantee.solver, self.multipliers)
+
+
+def _read_plan(content: Json, where: str) -> ReadPlan:
+    told = fields(content, {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -229,8 +259,7 @@ def _read_plan(content: Json, where: str) -> Promise:
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
-    solver = checks.printable("solver", told["solver"])
-    return Promise(plan, budget, Unit("row", told["n_units"]), solver, tuple(float(z) for z in multipliers))
+    return ReadPlan(plan, budget, tuple(float(z) for z in multipliers))
 
 
 def _read_column(content: Json, where: str) -> Column:
@@ -262,6 +291,7 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "csr": _read_csr,
     "dict": _read_dict,
     "float": _read_float,
+    "options": _read_options,
     "plan": _read_plan,
     "tuple": _read_tuple,
 }

@@ -83,10 +83,11 @@ def choose(solver: str | Solver, task: LinearTask) -> Solver:
 
 def _missing(serves: Serves, task: LinearTask) -> list[str]:
     """What a task asks for that is not served, in words."""
-    words = f"the {task.loss.words} loss"
-    several = task.outputs > 1
+    loss, served = f"the {task.loss.words} loss", serves.losses
+    if task.outputs > 1:
+        loss, served = f"{loss} of more than two classes", serves.multiclass
     asked = [
-        (task.loss in (serves.multiclass if several else serves.losses), f"{words} of more than two classes" if several else words),
+        (task.loss in served, loss),
         (task.budget.adjacency in serves.adjacencies, f"adjacency={task.budget.adjacency!r}"),
         *((name in serves.penalties, _WORDS[name]) for name in task.penalties),
         (task.l1_radius is None or serves.ball, "the parameter l1_radius"),

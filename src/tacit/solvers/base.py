@@ -1,7 +1,7 @@
 """What every solver is made of: options, the tasks it serves, and the algorithm that follows for one task.
 
-A solver holds options and nothing else; users pass it to an estimator. `at(task)` works out the rules for one task, from
-public numbers alone, and returns the algorithm: what it will release, and how it runs.
+A solver holds options and nothing else; users pass it to an estimator. `at(task)` works out the rules for one task,
+from public numbers alone, and returns the algorithm: what it will release, and how it runs.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Solver(BaseEstimator):
     def check(self) -> None:
         """Refuse options that no task could have."""
 
-    def at(self, task: Any) -> Algorithm:
+    def at(self, task: Any) -> Algorithm:  # noqa: ARG002
         """The algorithm for one task; refuses what these options do not serve."""
         raise TypeError(f"{type(self).__name__} is no solver by itself")
 

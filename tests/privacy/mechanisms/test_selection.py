@@ -20,7 +20,7 @@ DRAWS = 12_000
 
 def draws(mechanism, *data, multiplier=1.0, adjacency="add-remove", count=1, seed=0, times=DRAWS):
     """Many releases, each through a gate of its own."""
-    calibrated = open_gate("exponential", multiplier, adjacency, count)._calibrated
+    calibrated = open_gate("exponential", multiplier, adjacency, count).promise
     source = NoiseSource(seed)
     return [Gate(calibrated, source).release("r", mechanism, *data) for _ in range(times)]
 

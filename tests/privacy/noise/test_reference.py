@@ -10,13 +10,17 @@ from tacit.privacy.noise.tables import strips
 from . import reference
 from .support import ScriptedSource, draw_until_the_end, random_words
 
+# Few draws every day, many in the long run: what they compare is the same.
+sizes = pytest.mark.parametrize("part", [8, pytest.param(1, marks=pytest.mark.slow)], ids=["few", "many"])
+
 
 def next_words(source):
     return source.words(4).tolist()
 
 
-def test_normals_follow_the_reference():
-    size = 40_000
+@sizes
+def test_normals_follow_the_reference(part):
+    size = 40_000 // part
     source, other = NoiseSource(21), NoiseSource(21)
     columns = reference.columns_of(strips())
     words = iter(other.words(3 * size).tolist())
@@ -24,8 +28,9 @@ def test_normals_follow_the_reference():
     assert next_words(source) == [next(words) for _ in range(4)]
 
 
-def test_normals_follow_the_exact_sampler():
-    size = 100_000
+@sizes
+def test_normals_follow_the_exact_sampler(part):
+    size = 100_000 // part
     source, other = NoiseSource(22), NoiseSource(22)
     words = iter(other.words(3 * size).tolist())
     assert samplers.normals(source, size).tolist() == [
@@ -34,12 +39,14 @@ def test_normals_follow_the_exact_sampler():
     assert next_words(source) == [next(words) for _ in range(4)]
 
 
-def test_the_slow_path_follows_the_reference():
+@sizes
+def test_the_slow_path_follows_the_reference(part):
     """Words whose 29 bits of U1 are small, so that nearly every draw extends its bits and runs down."""
-    words = random_words(23, 200_000) >> np.random.default_rng(23).integers(0, 30, 200_000, dtype=np.uint64)
+    size = 200_000 // part
+    words = random_words(23, size) >> np.random.default_rng(23).integers(0, 30, size, dtype=np.uint64)
     columns = reference.columns_of(strips())
     draws, used = draw_until_the_end(lambda read: reference.normal(read, columns), words)
-    assert len(draws) > 10_000
+    assert len(draws) > 10_000 // part
     assert used[-1] > 4 * len(draws)  # where two words make a draw without it
     source = ScriptedSource(words)
     assert samplers.normals(source, len(draws)).tolist() == draws
@@ -47,8 +54,9 @@ def test_the_slow_path_follows_the_reference():
     assert draw_until_the_end(lambda read: exact.strip_normal(read, strips()), words) == (draws, used)
 
 
-def test_laplaces_follow_the_reference():
-    size = 30_000
+@sizes
+def test_laplaces_follow_the_reference(part):
+    size = 30_000 // part
     source, other = NoiseSource(25), NoiseSource(25)
     words = iter(other.words(10 * size).tolist())
     drawn = samplers.laplaces(source, size).tolist()
@@ -69,6 +77,7 @@ SCORES = {
 }
 
 
+@sizes
 @pytest.mark.parametrize(
     "name",
     [
@@ -76,8 +85,8 @@ SCORES = {
         for n in SCORES
     ],
 )
-def test_picks_follow_the_reference(name):
-    size = 6_000
+def test_picks_follow_the_reference(name, part):
+    size = 6_000 // part
     scores = SCORES[name]
     words = NoiseSource(29).words(8 * size)
     if name == "last bucket":  # a best candidate far above, and words half of which point below it
@@ -87,9 +96,9 @@ def test_picks_follow_the_reference(name):
         scores = np.concatenate([[0], scores])
     picker, candidates = reference.Picker(scores.tolist()), samplers.Candidates(scores)
     draws, used = draw_until_the_end(picker.pick, words)
-    assert len(draws) > 1_000
+    assert len(draws) > 1_000 // part
     if name == "last bucket":
-        assert np.count_nonzero(draws) > 1_000
+        assert np.count_nonzero(draws) > 1_000 // part
     source = ScriptedSource(words)
     assert candidates.pick(source, len(draws)).tolist() == draws
     assert source.at == used[-1]

@@ -82,15 +82,15 @@ class Holding:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
-    """What the coordinator ends with: each party's weights and the intercept, in the users' units."""
+class Model:
+    """What a study ends with: each party's weights and the intercept, in the users' units."""
 
     coefs: Mapping[str, Floats]
     intercept: float
     facts: Mapping[str, Any] = field(default_factory=dict)  # other released numbers worth showing
 
 
-Rounds = Generator[Mapping[str, Question], Mapping[str, Arrays], Solution]
+Rounds = Generator[Mapping[str, Question], Mapping[str, Arrays], Model]
 
 
 class Protocol(ABC):
@@ -111,7 +111,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def coordinate(self) -> Rounds:
-        """The coordinator's side: yields {party: question}, is sent {party: releases}, returns the solution."""
+        """The coordinator's side: yields {party: question}, is sent {party: releases}, returns the model."""
 
     @abstractmethod
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:

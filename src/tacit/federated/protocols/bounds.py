@@ -1,11 +1,11 @@
 """The step "bounds": what the parties must know of units before they can release anything else.
 
-An entry bound per party, unless one is declared. Each row speaks with one of its entries: row i with number i modulo
-their count, among those that are not zero. The range of a regression's target: its holder finds the centre as a fit
-does, with `LabelScale`, and then how far labels reach from it; inside the range that was declared, if one was. Where it
-is asked for, the core of the target: half of the labels that differ from the centre lie within a width, and the middle
-is where as much lies above as below when distances are clipped to that width (Huber's location). A first step towards
-it, with a wide clip, mends a centre that is known by its magnitude alone.
+- An entry bound of each party, unless one is declared. Each row counts with one of its entries that are not zero: row i
+  with number i modulo how many it has.
+- The range of a regression's target. The party that holds it finds the centre as a fit does, with `LabelScale`, and
+  then how far labels reach from it; within the declared range, if there is one.
+- The core of the target, where a protocol asks for it: a width that half of the labels lie within, and the middle. This
+  is Huber's location for that width. A first step with a wide clip corrects a centre of which only the size is known.
 
 Privacy. Bounds are read off noisy histograms of magnitudes in which a row counts once, or not at all: sensitivity 1,
 and sqrt(2) for replace-one. Each step to the middle has the sum of clipped distances, in widths, and the
@@ -22,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats
+from tacit.bounding import magnitudes
+from tacit.bounding.scales import LabelScale
 from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
 from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
-from tacit.bounding import magnitudes
-from tacit.bounding.scales import LabelScale
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
 
@@ -201,9 +201,9 @@ class Bounds:
 
 
 def part_beyond(study: Study) -> float:
-    """The part of values that a bound may cut off: a sixteenth, and less where noise is so low that a cut would show.
+    """The part of values that a bound may cut off: a sixteenth, or less if noise is so low that the cut would matter.
 
-    A power of two, and 0 in the non-private limit.
+    It is a power of two, and 0 without privacy.
     """
     budget = study.budget
     if not budget.is_private:

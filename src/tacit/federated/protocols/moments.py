@@ -16,6 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from tacit._types import Floats
+from tacit.problems import L1Ball
 
 Gradient = Callable[[Floats], Floats]
 
@@ -161,13 +162,13 @@ def _minimum(gradient: Gradient, curvature: float, scale: Floats, radius: float)
         steepest = int(np.argmax(np.abs(scale)))
         at[steepest] = radius * np.sign(-gradient(at)[steepest])
         return at
-    ahead, momentum = at, 1.0
+    ball, ahead, momentum = L1Ball(radius), at, 1.0
     enough = _GAP * radius * float(np.abs(scale).max(initial=0.0))
     for _ in range(_MOST_STEPS):
         slope = gradient(ahead)
         if float(slope @ ahead) + radius * float(np.abs(slope).max(initial=0.0)) <= enough and _inside(ahead, radius):
             return ahead
-        moved = project(ahead - slope / curvature, radius)
+        moved = ball.project(ahead - slope / curvature)
         if float((ahead - moved) @ (moved - at)) > 0.0:  # the momentum points uphill
             momentum = 1.0
         grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
@@ -177,18 +178,3 @@ def _minimum(gradient: Gradient, curvature: float, scale: Floats, radius: float)
 
 def _inside(weights: Floats, radius: float) -> bool:
     return float(np.abs(weights).sum()) <= radius * (1.0 + 1e-12)
-
-
-def project(weights: Floats, radius: float) -> Floats:
-    """The nearest point of the l1 ball."""
-    sizes = np.abs(weights)
-    if sizes.sum() <= radius:
-        return weights
-    falling = np.sort(sizes)[::-1]
-    excess = (np.cumsum(falling) - radius) / np.arange(1, len(falling) + 1)
-    above = np.flatnonzero(falling > excess)
-    if not len(above):  # the radius is lost in the rounding of the weights
-        largest = int(np.argmax(sizes))
-        return np.where(np.arange(len(weights)) == largest, radius * np.sign(weights), 0.0)
-    threshold = excess[above[-1]]
-    return np.sign(weights) * np.maximum(sizes - threshold, 0.0)

@@ -1,4 +1,7 @@
-"""Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III): the core that is not private.
+"""Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III). Not private.
+
+For the paper's comparison only: the benchmark of the paper runs it and no protocol does. "feature-sharing" takes its
+step from it, which is in `protocols.feature_sharing.rules`.
 
 Minimise a smooth convex f over a product of compact sets, one for each block of coordinates. In each iteration a random
 set of blocks is drawn, and each of them moves towards the point of its set that minimises the linear part of f:
@@ -12,10 +15,6 @@ where p_min is the smallest probability with which a block is drawn. Whatever th
 with h_0 the first gap, C the expected curvature and rho = 0 for exact gradients and oracles: in expectation a step
 gains at least step_t p_min (f(x_t) - min f) and loses at most step_t^2 C (1 + rho) / 2.
 
-For f(x) = |A x - y|^2 / 2 the expected curvature is the largest mean of |sum over drawn blocks of A_i (s_i - x_i)|^2.
-Two points of a block differ by a vector in the hull of +-w_j e_j, with w_j the width of the set along coordinate j, so
-products of the columns w_j A_j bound it: Propositions 3 and 4 of the paper.
-
 An l1 ball is not a product of balls. K blocks with a ball of radius r each allow an l1 norm of K r.
 """
 
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit._types import Floats, Integers
+from tacit.federated.protocols.feature_sharing.rules import universal_step
 from tacit.privacy import NoiseSource, checks
 from tacit.problems import L1Ball
 
@@ -131,7 +131,7 @@ class Subsets(Sampling):
 class Custom(Sampling):
     """Any other sampling: a function that draws, and the probability with which it draws each block.
 
-    The probabilities decide the step and are taken as they are given.
+    The probabilities decide the step, and are taken as they are given.
     """
 
     def __init__(self, draw: Callable[[NoiseSource], ArrayLike], marginals: ArrayLike) -> None:
@@ -227,11 +227,6 @@ class Balls(Domain):
         return np.concatenate([np.empty(0), *vertices])
 
 
-def universal_step(least_marginal: float, t: int) -> float:
-    """2 / (p_min t + 2), for iterations t = 0, 1, ..."""
-    return 2.0 / (least_marginal * t + 2.0)
-
-
 def block_frank_wolfe(
     gradient: Gradient,
     domain: Domain,
@@ -267,7 +262,7 @@ def block_frank_wolfe(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.federated.blocks import Balls, Distributed, block_frank_wolfe
+    >>> from tacit.federated.block_frank_wolfe import Balls, Distributed, block_frank_wolfe
     >>> from tacit.privacy import NoiseSource
     >>> target = np.array([0.5, -0.25, 0.0, 1.0])
     >>> domain = Balls([[0, 1], [2, 3]], radii=[1.0, 1.0])

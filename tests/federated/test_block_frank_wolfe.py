@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import Lasso
 
-from tacit.federated.blocks import (
+from tacit.federated.block_frank_wolfe import (
     Balls,
     Custom,
     Distributed,

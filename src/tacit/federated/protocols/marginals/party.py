@@ -11,7 +11,7 @@ from tacit._types import Floats
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
-from tacit.federated.protocols.marginals_plan import (
+from tacit.federated.protocols.marginals.rules import (
     AGAIN,
     PRODUCTS,
     SQUARES,
@@ -135,9 +135,10 @@ def _bounded(agreed: Agreement, X: Any) -> Any:
 
 
 def _core(target: Target, told: Arrays) -> tuple[Floats, float]:
-    """Targets from their middle, clipped to the width of their core, and that width; as they are where none is known.
+    """Targets less their middle, clipped to the width of their core, and that width.
 
-    Of two classes the rarer one has the larger targets, and all that is to be learned: nothing is cut off.
+    Without a known core they stay as they are. So do labels of two classes: the rarer class has the larger targets, and
+    most of what there is to learn, so none of it is cut off.
     """
     if "y core" not in told:
         return target.values, target.bound
@@ -148,8 +149,8 @@ def _core(target: Target, told: Arrays) -> tuple[Floats, float]:
 def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: int, gate: Gate) -> Any:
     """Private selection by products of clipped entries and targets, of at most `width`; in increasing order.
 
-    Both are clipped to what about half of them lie within: a sum of near signs finds what one of products finds, is
-    moved less by a row, and treats columns of all frequencies alike where the targets add up to zero.
+    Both are clipped to what about half of them lie within, so that products are nearly signs. Their sum finds the same
+    columns, a row moves it less, and columns with few entries are treated like others if the targets add up to zero.
     """
     sizes = Magnitudes.released(gate, "entry size", np.abs(one_entry_per_row(X)), agreed.study.n_rows)
     bound = sizes.bound(0.5) or 1.0

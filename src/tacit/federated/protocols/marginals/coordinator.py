@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit._types import Floats
-from tacit.federated.protocols import marginals_between, moments
-from tacit.federated.protocols.base import Arrays, Question, Rounds, Solution
-from tacit.federated.protocols.marginals_parts import Part, read_part, sketched_labels
-from tacit.federated.protocols.marginals_plan import Agreement
+from tacit.federated.protocols import moments
+from tacit.federated.protocols.base import Arrays, Model, Question, Rounds
+from tacit.federated.protocols.marginals import between
+from tacit.federated.protocols.marginals.parts import Part, read_part, sketched_labels
+from tacit.federated.protocols.marginals.rules import Agreement
 
 
 def coordinate(agreed: Agreement) -> Rounds:
@@ -26,7 +27,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     answers = yield {name: Question("marginals", _told(agreed, name, y_bounds, first)) for name in study.names}
     parts = [read_part(agreed, name, y_bounds, first, answers[name]) for name in study.names]
     mean = float(np.mean([part.target_mean for part in parts]))
-    parts, covariance, cross = yield from marginals_between.joined(agreed, parts, mean, _square(agreed, first, mean))
+    parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
     found = Moments(
         covariance=moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
@@ -48,7 +49,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Solution(coefs, intercept, facts)
+    return Model(coefs, intercept, facts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 After Lou and Cheung's Algorithm 2, with noise that covers what is released. In iteration t each party that is asked
 draws a signed column of its own by the exponential mechanism; the coordinator moves the weights towards that vertex by
-step 2 / (p t + 2) (`tacit.federated.blocks`) and tells everybody what the columns now predict. A column's sketch is
+step 2 / (p t + 2) (`rules.universal_step`) and tells everybody what the columns now predict. A column's sketch is
 released the first time that others need it, and reused for free.
 
 Rounds:
@@ -23,7 +23,7 @@ geometry:
 
 What a party knows exactly it uses exactly: predictions of its own columns are computed from the columns and only those
 of the others come from sketches. With one party nothing is sketched. Sketched predictions are shrunk where they are
-mostly noise (`feature_model.shrinkage`). The intercept is a public number that moves by noisy sums of residuals, which
+mostly noise (`model.shrinkage`). The intercept is a public number that moves by noisy sums of residuals, which
 the label holder releases.
 
 Exactness. Without noise (infinite epsilon; the default sketch is then the identity) the iterates are those of plain
@@ -64,13 +64,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tacit._types import Floats
-from tacit.federated.blocks import universal_step
+from tacit.federated.options import FeatureSharing
 from tacit.federated.protocols import columns as tables
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
 from tacit.federated.protocols.bounds import STEP as BOUNDS
 from tacit.federated.protocols.bounds import Bounds, Magnitudes, part_beyond
-from tacit.federated.protocols.feature_model import DRAW, LABELS, SHARE, Model
-from tacit.federated.protocols.feature_residuals import (
+from tacit.federated.protocols.feature_sharing.model import DRAW, LABELS, SHARE, SharedModel
+from tacit.federated.protocols.feature_sharing.residuals import (
     Residuals,
     View,
     centred,
@@ -78,22 +78,30 @@ from tacit.federated.protocols.feature_residuals import (
     limit_of,
     residuals,
 )
-from tacit.federated.protocols.feature_rules import Rules, releases, releases_values, sketches_labels
+from tacit.federated.protocols.feature_sharing.rules import (
+    Rules,
+    options,
+    releases,
+    releases_values,
+    sketches_labels,
+    universal_step,
+)
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Plan, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity, SignedVertex
 
 
-class FeatureSharing(Protocol):
-    """Private Frank-Wolfe between parties, by sketches of the columns in the model."""
+class FeatureSharingProtocol(Protocol):
+    """Private Frank-Wolfe between parties; its options are `tacit.federated.FeatureSharing`."""
 
-    name = "feature-sharing"
+    name = FeatureSharing.name
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
         self.bounds = Bounds(study)
         self.rules = Rules.of(study)
+        self.geometry = options(study).geometry
         self.sketch: Sketch | None = sketch_for(study) if len(study.members) > 1 else None
         self._bounded: WeakKeyDictionary[Holding, tuple[float, Any]] = WeakKeyDictionary()
 
@@ -112,7 +120,7 @@ class FeatureSharing(Protocol):
         model = self._model(self.bounds.entry_bounds(found), self.bounds.y_bounds(found))
         if study.fit_intercept or sketches_labels(self.study) or study.loss == "squared":
             model.hear_labels((yield model.ask_labels())[study.label_holder])
-        least = 1.0 / len(study.names) if study.geometry == "serial" else 1.0
+        least = 1.0 / len(study.names) if self.geometry == "serial" else 1.0
         for t, turn in enumerate(rules.turns):
             questions = {name: model.question(name, DRAW) for name in turn}
             if study.fit_intercept:
@@ -123,18 +131,18 @@ class FeatureSharing(Protocol):
             winners = model.move({name: answers[name] for name in turn}, universal_step(least, t))
             missing = [pick for pick in winners if pick not in model.sketches]
             needed = t + 1 < len(rules.turns) or study.fit_intercept
-            if study.geometry == "best" and self.sketch is not None and missing and needed:
+            if self.geometry == "best" and self.sketch is not None and missing and needed:
                 ((name, column),) = missing
                 answer = (yield {name: model.share_question(name, column)})[name]
                 model.keep_sketch(name, column, answer)
         if study.fit_intercept:
             model.hear_labels((yield model.ask_labels())[study.label_holder])
-        return model.solution()
+        return model.final()
 
-    def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> Model:
+    def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> SharedModel:
         promise = self.promise()
         multipliers = {release.name: promise.multiplier(release.name) for release in promise.plan.releases}
-        return Model(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
+        return SharedModel(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
 
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """A party's side of one round; see the module for what each release costs."""
@@ -189,7 +197,7 @@ class FeatureSharing(Protocol):
         if sign:
             if column not in drawn:
                 memory["drawn"] = np.union1d(drawn, column).astype(np.int32)
-            if study.geometry != "best" and for_others and column not in shared:
+            if self.geometry != "best" and for_others and column not in shared:
                 released["column"] = self._sketched(gate, "column", _column(X, column), view.bound)
                 memory["shared"] = np.union1d(shared, column).astype(np.int32)
         if study.fit_intercept and holding.name == study.label_holder:
@@ -200,7 +208,7 @@ class FeatureSharing(Protocol):
         """The sketch of a column that this party drew before, and did not share yet."""
         shared = _remembered(memory, "shared")
         asked = question.arrays.get("column")
-        if self.study.geometry != "best" or self.sketch is None or set(question.arrays) != {"bound", "column"}:
+        if self.geometry != "best" or self.sketch is None or set(question.arrays) != {"bound", "column"}:
             raise RefusedError("columns are not asked for in this study, or not like this")
         if asked is None or np.shape(asked) != (1,) or asked.dtype.kind != "i":
             raise RefusedError("a question for a column names one column")
@@ -231,7 +239,7 @@ class FeatureSharing(Protocol):
     def _draw(self, gate: Gate, view: View, found: Residuals, scores: Floats, allowed: Any) -> tuple[int, int]:
         """(column, sign); (0, 0) is "stay"."""
         change = self._change(view.bound * view.limit)
-        if self.study.geometry != "serial":
+        if self.geometry != "serial":
             place, sign = gate.release("index", SignedVertex(Sensitivity.vector(change)), scores[allowed])
             return int(allowed[place]), sign
         with np.errstate(over="ignore", invalid="ignore"):

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats
-from tacit.federated.protocols.base import Arrays, Question, RefusedError, Solution, largest_sum, taken
+from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
-from tacit.federated.protocols.feature_residuals import half_width, middle
+from tacit.federated.protocols.feature_sharing.residuals import half_width, middle
+from tacit.federated.protocols.feature_sharing.rules import options
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Study
 from tacit.problems import LOSSES
@@ -24,7 +25,7 @@ _CORRELATION = 0.1  # between a column and the predictions of others, from which
 
 
 @dataclass(eq=False)
-class Model:
+class SharedModel:
     """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in releases, by name."""
 
     study: Study
@@ -80,10 +81,10 @@ class Model:
     def move(self, answers: Mapping[str, Arrays], step: float) -> list[tuple[str, int]]:
         """One step of Frank-Wolfe; returns the columns that moved the model."""
         picks = {name: self._pick(name, answer) for name, answer in answers.items()}
-        radius = self.study.l1_radius
-        if self.study.geometry == "product":
+        radius, geometry = self.study.l1_radius, options(self.study).geometry
+        if geometry == "product":
             radius /= len(self.study.names)
-        elif self.study.geometry == "best" and len(picks) > 1:
+        elif geometry == "best" and len(picks) > 1:
             best = max(picks, key=lambda name: float(taken(name, answers[name], "value", (1,), _LARGEST)[0]))
             picks = {best: picks[best]}
         for name, (column, sign) in picks.items():
@@ -100,7 +101,7 @@ class Model:
         """Cache a column's sketch."""
         self.sketches.setdefault((name, column), self._sketch(name, answer, "column"))
 
-    def solution(self) -> Solution:
+    def final(self) -> Model:
         """Weights in the users' units."""
         coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
         for (name, column), weight in self.weights.items():
@@ -110,7 +111,7 @@ class Model:
             "y_bounds": self.y_bounds,
             "features": {name: np.flatnonzero(coef) for name, coef in coefs.items()},
         }
-        return Solution(coefs, self.intercept + middle(self.study, *self.y_bounds), facts)
+        return Model(coefs, self.intercept + middle(self.study, *self.y_bounds), facts)
 
     def _limit(self, spread: float, label_noise: float) -> float:
         """What residuals are clipped to, from public numbers.

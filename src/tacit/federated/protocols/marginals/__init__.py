@@ -9,7 +9,7 @@ Rounds, after the greeting:
 
 What is exact. The squared loss over the l1 ball is a function of these moments: with an infinite epsilon (all columns,
 sketches of full size) the model is the constrained optimum on the bounded data. With noise, moments between parties are
-known through the parties' scores or not at all (`marginals_between`), which more rows alone do not mend until the
+known through the parties' scores or not at all (`between`), which more rows alone do not mend until the
 rule finds the budget large enough for the columns themselves. The logistic loss is minimised as it would be for normal
 columns (`moments`), whatever the budget.
 
@@ -36,17 +36,18 @@ labels           (labels="sketched") J t / Y at the party that holds them: c_J, 
 Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
 """
 
-from tacit.federated.protocols import marginals_coordinator, marginals_party
+from tacit.federated.options import Marginals
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
-from tacit.federated.protocols.marginals_plan import Agreement
+from tacit.federated.protocols.marginals import coordinator, party
+from tacit.federated.protocols.marginals.rules import Agreement
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Plan
 
 
-class Marginals(Protocol):
-    """Private selection, then noisy moments."""
+class MarginalsProtocol(Protocol):
+    """Private selection, then noisy moments; its options are `tacit.federated.Marginals`."""
 
-    name = "marginals"
+    name = Marginals.name
 
     def __init__(self, study: Study) -> None:
         super().__init__(study)
@@ -63,16 +64,16 @@ class Marginals(Protocol):
 
     def coordinate(self) -> Rounds:
         """One to three rounds."""
-        return marginals_coordinator.coordinate(self.agreed)
+        return coordinator.coordinate(self.agreed)
 
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """One of the steps "bounds", "marginals", "cross" and "again"."""
         if question.step == "bounds":
-            return marginals_party.bounds(self.agreed, holding, question, gate)
+            return party.bounds(self.agreed, holding, question, gate)
         if question.step == "marginals":
-            return marginals_party.marginals(self.agreed, holding, question, gate, memory)
+            return party.marginals(self.agreed, holding, question, gate, memory)
         if question.step == "cross" and self.agreed.cross is not None:
-            return marginals_party.cross(self.agreed, self.agreed.cross, holding, question, gate, memory)
+            return party.cross(self.agreed, self.agreed.cross, holding, question, gate, memory)
         if question.step == "again" and self.agreed.cross is not None and not self.agreed.cross.columns:
-            return marginals_party.again(self.agreed, holding, question, gate, memory)
+            return party.again(self.agreed, holding, question, gate, memory)
         raise RefusedError("this study has no such step")

@@ -1,21 +1,27 @@
-"""Stores on disk: SQLite files that their owner alone may read."""
+"""Where journals are kept: SQLite, in a file that its owner alone may read, or in memory.
+
+Stores keep and look up; what a party may keep is for its journal to say. Studies go by their digests. A party's store
+takes all that comes of a round, or nothing of it. A store belongs to the thread that opened it.
+"""
 
 import json
 import os
 import sqlite3
 import stat
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from tacit.federated.messages import held_after, read_arrays, write_arrays
+from tacit.federated.messages import HOLDS_NOTHING, held_after, read_arrays, write_arrays
 from tacit.federated.protocols.base import Arrays
-from tacit.federated.stores import Enrolled, Entry, Greeting, State
 from tacit.federated.study import Study
+from tacit.privacy.plan import Kind
 
 _FORMAT = 1  # of the files
 # What is stored is on the disk, also if the machine loses power. A transaction ends when its rollback journal is
@@ -43,45 +49,87 @@ CREATE TABLE exchanges (
 """
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A line of a ledger: what a party released in a round, how often, and with how much noise."""
+
+    study: str
+    round: int
+    release: str
+    kind: Kind
+    count: int
+    multiplier: float
+
+
+class Greeting(NamedTuple):
+    """A party's round 0: the digest of the request, which is always the same, and the reply."""
+
+    request: bytes
+    reply: bytes
+
+
+class Enrolled(NamedTuple):
+    """A party's place in a study: its name, the key of its noise, and a fingerprint of its data."""
+
+    party: str
+    key: bytes
+    data: bytes
+
+
+@dataclass
+class State:
+    """Where a party is in a study: the round that is due, the request it is bound to, and all that came before.
+
+    `held` is what the coordinator's next request must say of the replies that it has.
+    """
+
+    due: int
+    bound: bytes | None
+    held: bytes = HOLDS_NOTHING
+    memory: dict[str, NDArray[Any]] = field(default_factory=dict)
+    made: Counter[str] = field(default_factory=Counter)
+
+
 class _Transaction:
     """All or nothing, and nobody else writes in between."""
 
-    def __init__(self, file: sqlite3.Connection) -> None:
-        self._file = file
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
 
     def __enter__(self) -> None:
-        self._file.execute("BEGIN IMMEDIATE")
+        self._database.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._file.execute("COMMIT")
+                self._database.execute("COMMIT")
         finally:
-            if self._file.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
-                self._file.execute("ROLLBACK")
+            if self._database.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
+                self._database.execute("ROLLBACK")
 
 
-class _File:
-    """A SQLite file that its owner alone may read."""
+class _Store:
+    """A database of one owner; without a path it lives in memory, as long as this object."""
 
     _owner: str
     _tables: str
     _mark: int
 
-    def __init__(self, path: Path | str) -> None:
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._make_private(path)
-        self._file = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+    def __init__(self, path: Path | str | None = None) -> None:
+        if path is not None:
+            path = Path(path).absolute()  # the name ":memory:" is a file like any other
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_private(path)
+        self._database = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None)
         try:
-            self._file.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
+            self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
             with self.transaction():
                 self._open()
         except sqlite3.OperationalError:  # a full disk, a lock: not the file's fault
-            self._file.close()
+            self._database.close()
             raise
         except (sqlite3.DatabaseError, ValueError) as error:
-            self._file.close()
+            self._database.close()
             raise ValueError(f"{path} is not the journal that is needed: {error}") from error
 
     def _make_private(self, path: Path) -> None:
@@ -103,125 +151,146 @@ class _File:
 
     def _open(self) -> None:
         (application,), (version,) = (
-            self._file.execute(f"PRAGMA {what}").fetchone() for what in ("application_id", "user_version")
+            self._database.execute(f"PRAGMA {what}").fetchone() for what in ("application_id", "user_version")
         )
-        empty = not self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if empty:
             for statement in self._tables.split(";"):
-                self._file.execute(statement)
-            self._file.execute(f"PRAGMA application_id = {self._mark}")
-            self._file.execute(f"PRAGMA user_version = {_FORMAT}")
+                self._database.execute(statement)
+            self._database.execute(f"PRAGMA application_id = {self._mark}")
+            self._database.execute(f"PRAGMA user_version = {_FORMAT}")
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not {self._owner}'s, of format {_FORMAT}; give another path")
 
     def transaction(self) -> AbstractContextManager[None]:
-        return _Transaction(self._file)
+        """All that is stored inside is kept or none of it, and nobody else writes in between."""
+        return _Transaction(self._database)
 
     def close(self) -> None:
-        self._file.close()
+        """Let go; what a file holds stays."""
+        self._database.close()
 
     def __del__(self) -> None:
         with suppress(AttributeError, sqlite3.ProgrammingError):  # never opened, or the thread of its own is gone
-            self._file.close()
+            self._database.close()
 
 
-class PartyFile(_File):
-    """A party's store on its own disk."""
+class PartyStore(_Store):
+    """What a party's journal is kept in."""
 
     _owner = "a party"
     _tables = _PARTY_TABLES
     _mark = 0x54616331
 
     def version(self) -> int:
-        return self._file.execute("PRAGMA data_version").fetchone()[0]
+        """Another number, if somebody else wrote since it was last asked for."""
+        return self._database.execute("PRAGMA data_version").fetchone()[0]
 
     def enrolled(self, study: str) -> Enrolled | None:
-        row = self._file.execute("SELECT party, key, data FROM studies WHERE digest = ?", [study]).fetchone()
+        """What `enrol` stored."""
+        row = self._database.execute("SELECT party, key, data FROM studies WHERE digest = ?", [study]).fetchone()
         return None if row is None else Enrolled(*row)
 
     def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
+        """Take part in a study, or take part in it anew: rounds are forgotten, but for the greeting that is given."""
         agreed = json.dumps(study.to_dict(), sort_keys=True)
-        self._file.execute("INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?, ?)", [study.digest, agreed, *enrolled])
-        self._file.execute("DELETE FROM rounds WHERE study = ?", [study.digest])
+        self._database.execute(
+            "INSERT OR REPLACE INTO studies VALUES (?, ?, ?, ?, ?)", [study.digest, agreed, *enrolled]
+        )
+        self._database.execute("DELETE FROM rounds WHERE study = ?", [study.digest])
         if greeting is not None:
-            self._file.execute("INSERT INTO rounds VALUES (?, 0, ?, ?)", [study.digest, *greeting])
+            self._database.execute("INSERT INTO rounds VALUES (?, 0, ?, ?)", [study.digest, *greeting])
 
     def state(self, study: str) -> State:
-        due = self._file.execute(
+        """Where the party is."""
+        due = self._database.execute(
             "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
         ).fetchone()[0]
-        bound = self._file.execute("SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]).fetchone()
+        bound = self._database.execute(
+            "SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]
+        ).fetchone()
         state = State(due, None if bound is None else bound[0])
         replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
-        for (reply,) in self._file.execute(replies, [study]):
+        for (reply,) in self._database.execute(replies, [study]):
             state.held = held_after(state.held, reply)
-        for (arrays,) in self._file.execute("SELECT arrays FROM memory WHERE study = ?", [study]):
+        for (arrays,) in self._database.execute("SELECT arrays FROM memory WHERE study = ?", [study]):
             state.memory.update(read_arrays(arrays))
         made = "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release"
-        state.made.update(dict(self._file.execute(made, [study]).fetchall()))
+        state.made.update(dict(self._database.execute(made, [study]).fetchall()))
         return state
 
     def round(self, study: str, number: int) -> tuple[bytes, bytes]:
-        return self._file.execute(
+        """A finished round: the request it was bound to, and the reply."""
+        return self._database.execute(
             "SELECT request, reply FROM rounds WHERE study = ? AND round = ?", [study, number]
         ).fetchone()
 
     def bind(self, study: str, number: int, request: bytes) -> None:
-        self._file.execute("INSERT INTO rounds VALUES (?, ?, ?, NULL)", [study, number, request])
+        """A round's request, before anything is computed for it."""
+        self._database.execute("INSERT INTO rounds VALUES (?, ?, ?, NULL)", [study, number, request])
 
     def finish(
         self, study: str, number: int, reply: bytes, memory: Arrays, spent: list[Entry]
     ) -> Mapping[str, NDArray[Any]]:
+        """All that comes of the round that is bound, at once; gives the memory as it was kept, read-only."""
         kept = {name: write_arrays({name: values}) for name, values in memory.items()}
-        self._file.executemany(
+        self._database.executemany(
             "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)", [(study, *item) for item in kept.items()]
         )
-        self._file.executemany(
+        self._database.executemany(
             "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", [tuple(vars(entry).values()) for entry in spent]
         )
-        self._file.execute("UPDATE rounds SET reply = ? WHERE study = ? AND round = ?", [reply, study, number])
+        self._database.execute("UPDATE rounds SET reply = ? WHERE study = ? AND round = ?", [reply, study, number])
         return {name: read_arrays(arrays)[name] for name, arrays in kept.items()}
 
     def ledger(self, study: str | None) -> list[Entry]:
-        rows = self._file.execute(
+        """What was released, in one study or in all."""
+        rows = self._database.execute(
             "SELECT * FROM ledger WHERE ?1 IS NULL OR study = ?1 ORDER BY study, round, release", [study]
         )
         return [Entry(*row) for row in rows]
 
 
-class CoordinatorFile(_File):
-    """A coordinator's store on its disk."""
+class CoordinatorStore(_Store):
+    """What a coordinator asked and was told, which survives its crash: it is replayed to where it was."""
 
     _owner = "a coordinator"
     _tables = _COORDINATOR_TABLES
     _mark = 0x54616332
 
     def asked(self, study: str, exchange: int) -> dict[str, bytes]:
+        """The requests of an exchange by party, in the order they were stored in; none before that."""
         return self._column("request", study, exchange)
 
     def ask(self, study: str, exchange: int, requests: Mapping[str, bytes]) -> None:
+        """Store requests, before they are sent."""
         with self.transaction():
-            self._file.executemany(
+            self._database.executemany(
                 "INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)",
                 [(study, exchange, party, request) for party, request in requests.items()],
             )
 
     def told(self, study: str, exchange: int) -> dict[str, bytes]:
+        """The replies of an exchange by party; none before all of them are there."""
         return self._column("reply", study, exchange)
 
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
+        """Store all replies of an exchange, before anything is made of them."""
         with self.transaction():
-            self._file.executemany(
+            self._database.executemany(
                 "UPDATE exchanges SET reply = ? WHERE study = ? AND exchange = ? AND party = ?",
                 [(reply, study, exchange, party) for party, reply in replies.items()],
             )
 
     def forget(self, study: str) -> None:
+        """Begin a study again, of which nothing but the greeting was stored."""
+        if self.told(study, 1):
+            raise ValueError("a study of which replies are stored is not begun again")
         with self.transaction():
-            self._file.execute("DELETE FROM exchanges WHERE study = ?", [study])
+            self._database.execute("DELETE FROM exchanges WHERE study = ?", [study])
 
     def _column(self, what: str, study: str, exchange: int) -> dict[str, Any]:
-        rows = self._file.execute(
+        rows = self._database.execute(
             f"SELECT party, {what} FROM exchanges WHERE study = ? AND exchange = ? AND {what} IS NOT NULL"
             " ORDER BY rowid",
             [study, exchange],

@@ -6,9 +6,10 @@ such a noise the rows of the study add up to.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
+from tacit.federated.options import Marginals
 from tacit.federated.protocols.bounds import Bounds
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
@@ -47,6 +48,12 @@ class Cross:
     sketch: Sketch
 
 
+def options(study: Study) -> Marginals:
+    """What the study leaves open, or sets, of this protocol."""
+    assert isinstance(study.protocol, Marginals)
+    return study.protocol
+
+
 def strength(study: Study) -> float:
     """What the rules go by, n sqrt(2 rho / K)."""
     return study.n_rows * math.sqrt(2.0 * study.budget.rho / len(study.members))
@@ -59,8 +66,9 @@ def n_selected(study: Study) -> dict[str, int]:
     a part of the selection's budget; beyond a dozen, columns are worth less. The numbers were set on text-like and on
     dense data of 10,000 to 100,000 rows.
     """
-    if study.n_selected is not None:
-        return {member.name: min(member.n_features, study.n_selected) for member in study.members}
+    most = options(study).n_selected
+    if most is not None:
+        return {member.name: min(member.n_features, most) for member in study.members}
     if not study.budget.is_private:
         return {member.name: member.n_features for member in study.members}
     root = math.sqrt(strength(study))
@@ -77,25 +85,21 @@ def cross_for(study: Study) -> Cross | None:
     score more. So columns are sketched where that leaves an error of a fifth, and else scores, with as much of the
     budget as leaves an error of a third, but for the least and the most that they may cost.
     """
-    if study.cross == "zero" or len(study.members) == 1:
+    cross = options(study).cross
+    if cross == "zero" or len(study.members) == 1:
         return None
     if not study.budget.is_private:
         return Cross(True, _COLUMNS_SHARE, sketch_for(study))
     rows = strength(study) ** 2 / study.n_rows
     size = _COLUMNS_SHARE * rows / (2.0 * max(n_selected(study).values()))
     if size >= _COLUMNS_SIZE:
-        return Cross(True, _COLUMNS_SHARE, _sketch(study, size))
+        return Cross(True, _COLUMNS_SHARE, sketch_for(study, math.ceil(size)))
     least, most = _SCORE_SHARES
     share = min(most, max(least, _SCORE_SIZE / (SCORE_VARIANCE * rows)))
     size = share * rows * SCORE_VARIANCE
-    if size < _LEAST_SCORE_SIZE and study.cross == "auto":
+    if size < _LEAST_SCORE_SIZE and cross == "auto":
         return None
-    return Cross(False, share, _sketch(study, max(size, _LEAST_SCORE_SIZE)))
-
-
-def _sketch(study: Study, size: float) -> Sketch:
-    """The study's sketch, of this size unless it fixes another."""
-    return sketch_for(study if study.sketch_size is not None else replace(study, sketch_size=math.ceil(size)))
+    return Cross(False, share, sketch_for(study, math.ceil(max(size, _LEAST_SCORE_SIZE))))
 
 
 class Agreement:

@@ -1,14 +1,16 @@
 """Moments between columns of different parties, for the coordinator of the protocol "marginals".
 
-From sketches of columns they are estimated one by one. Where the budget is too small for that, only the correlations of
-scores are, one for each pair of parties: a score is what a party's columns alone would predict, and columns of two
-parties are taken as uncorrelated but for what their scores have in common. That is most of what matters: without it,
-what several parties know is counted several times. Sketched scores say how they are correlated; where most rows have
-nothing in the columns that were selected they would say little, and products with the target are asked for again
-instead. Either way, scores that seem to explain more of the target than there is have more in common than that.
+With a large budget each moment is estimated from the sketches of its two columns. With a smaller one, only one
+correlation is estimated for each pair of parties, that of their scores. A party's score is what its columns alone would
+predict. Columns of two parties are then taken as uncorrelated, except for what follows from their scores. Without that,
+what several parties know would be counted several times.
 
-Correlations of scores are used to count less, and never more: relative to what the parties' columns vary by alone, no
-combination of them is taken to vary by less.
+Scores are correlated by their sketches. Where most rows are zero in the selected columns, such sketches are mostly
+noise; the products with the target are asked for once more instead. In both cases the scores together cannot explain
+more of the target than its variance. Where they seem to, their correlations are raised until they do not.
+
+Correlations of scores only ever reduce what is counted: no combination of columns gets a smaller variance than the
+parties' own moments give it.
 """
 
 import math
@@ -21,8 +23,8 @@ from scipy.linalg import block_diag
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Question
-from tacit.federated.protocols.marginals_parts import Part, taken_sketch, with_more
-from tacit.federated.protocols.marginals_plan import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross
+from tacit.federated.protocols.marginals.parts import Part, taken_sketch, with_more
+from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross, options
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
 
@@ -64,15 +66,16 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
     `mean` is the target's; `square` is what its square, less that of the mean with an intercept, is at most in a row.
     """
     study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
+    wanted = options(study).cross
     blocks = [part.covariances(n) for part in parts]
     if cross is not None and cross.columns:
         sketches = yield {name: Question("cross") for name in study.names}
         return parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
-    if study.cross == "zero" or len(parts) == 1:
+    if wanted == "zero" or len(parts) == 1:
         return parts, block_diag(*blocks), "zero"
     scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
     correlations, how = np.eye(len(parts)), "zero"
-    if cross is not None and (study.cross == "sketched" or not any(part.mostly_empty(n) for part in parts)):
+    if cross is not None and (wanted == "sketched" or not any(part.mostly_empty(n) for part in parts)):
         answers = yield {name: score.question(n) for name, score in zip(study.names, scores, strict=True)}
         correlations, how = _from_scores(agreed, cross, answers), "scores"
     elif cross is not None:

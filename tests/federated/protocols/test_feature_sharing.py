@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tacit.federated import Member, Party, RefusedError, Study
-from tacit.federated.blocks import Balls, block_frank_wolfe, elementary
+from tacit.federated import FeatureSharing, Member, Party, RefusedError, Sketching, Study
+from tacit.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated.protocols import feature_sharing
 from tacit.federated.protocols.base import Answer, Holding, Question
-from tacit.federated.protocols.feature_model import shrinkage
-from tacit.federated.protocols.feature_residuals import Residuals, View, residuals
-from tacit.federated.protocols.feature_sharing import FeatureSharing
+from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
+from tacit.federated.protocols.feature_sharing.model import shrinkage
+from tacit.federated.protocols.feature_sharing.residuals import Residuals, View, residuals
 from tacit.federated.sketches import Identity, SparseSign
 from tacit.privacy import Gate, NoiseSource, PlanViolationError, audit, epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Selection, SignedVertex
@@ -31,10 +31,13 @@ GEOMETRIES = ["product", "serial", "best"]
 
 
 def a_study(sizes: tuple[int, ...], n_rows: int, **changes: Any) -> Study:
+    """Options of the protocol and the size of the sketch are given flat."""
+    options = {name: changes.pop(name) for name in ("n_iter", "n_shared", "geometry") if name in changes}
+    protocol, sketch = FeatureSharing(**options), Sketching(size=changes.pop("sketch_size", None))
     sketched = changes.get("labels") == "sketched"
     members = [Member(f"p{k}", size, not sketched or k == len(sizes) - 1) for k, size in enumerate(sizes)]
     loss = changes.pop("loss", "squared")
-    values = {"l1_radius": 2.0, "protocol": "feature-sharing", "entry_bound": 1.0, "fit_intercept": False}
+    values = {"l1_radius": 2.0, "protocol": protocol, "sketch": sketch, "entry_bound": 1.0, "fit_intercept": False}
     values |= {"y_bounds": (-3.0, 3.0)} if loss == "squared" else {"classes": (0, 1)}
     return Study("s", loss, tuple(members), n_rows, **(values | changes))
 
@@ -51,7 +54,9 @@ def holdings(study: Study, X: Any, y: Any) -> dict[str, Holding]:
 class Run:
     """The rounds of a study without network or disk, one gate for each party."""
 
-    def __init__(self, protocol: FeatureSharing, data: dict[str, Holding], seed: int, calibrated: Any = None) -> None:
+    def __init__(
+        self, protocol: FeatureSharingProtocol, data: dict[str, Holding], seed: int, calibrated: Any = None
+    ) -> None:
         calibrated = calibrated or protocol.promise()
         self.gates = {
             name: Gate(calibrated.part(f"{name}/"), NoiseSource(1000 * seed + k)) for k, name in enumerate(data)
@@ -72,12 +77,12 @@ class Run:
             try:
                 questions = rounds.send(answers)
             except StopIteration as end:
-                self.solution = end.value
+                self.model = end.value
                 break
 
     @property
     def coef(self) -> Any:
-        return np.concatenate(list(self.solution.coefs.values()))
+        return np.concatenate(list(self.model.coefs.values()))
 
 
 def some_data(loss: str, n: int = 60, d: int = 9, seed: int = 0) -> tuple[Any, Any]:
@@ -102,7 +107,7 @@ def test_without_noise_the_iterates_are_those_of_plain_frank_wolfe(loss: str, ge
         NoiseSource(0),
     )
     for table in (X, sparse.csc_array(X)):
-        run = Run(FeatureSharing(study), holdings(study, table, y), seed=0)
+        run = Run(FeatureSharingProtocol(study), holdings(study, table, y), seed=0)
         np.testing.assert_allclose(run.coef, plain, atol=1e-12)
 
 
@@ -111,11 +116,11 @@ def test_without_noise_sketched_labels_change_nothing(loss: str) -> None:
     X, y = some_data(loss)
     values = {"loss": loss, "epsilon": math.inf, "n_iter": 12, "fit_intercept": True}
     runs = [
-        Run(FeatureSharing(study), holdings(study, X, y), seed=0)
+        Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=0)
         for study in (a_study((4, 5), len(y), labels=labels, **values) for labels in ("shared", "sketched"))
     ]
     np.testing.assert_allclose(runs[0].coef, runs[1].coef, atol=1e-12)
-    assert runs[0].solution.intercept == pytest.approx(runs[1].solution.intercept, abs=1e-12)
+    assert runs[0].model.intercept == pytest.approx(runs[1].model.intercept, abs=1e-12)
 
 
 @pytest.mark.parametrize("geometry", ["serial", "best"])
@@ -127,9 +132,9 @@ def test_without_noise_the_whole_ball_is_reached_with_an_intercept(geometry: str
     study = a_study(
         (2, 2, 2), 200, geometry=geometry, epsilon=math.inf, n_iter=400, fit_intercept=True, entry_bound=2.0
     )
-    run = Run(FeatureSharing(study), holdings(study, X, y), seed=0)
+    run = Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=0)
     np.testing.assert_allclose(run.coef, [1.2, -0.8, 0, 0, 0, 0], atol=0.06)
-    assert run.solution.intercept == pytest.approx(0.7, abs=0.06)
+    assert run.model.intercept == pytest.approx(0.7, abs=0.06)
     assert np.abs(run.coef).sum() <= 2.0 + 1e-9
 
 
@@ -141,7 +146,7 @@ def test_what_runs_is_what_was_planned(geometry: str, labels: str) -> None:
         (4, 5), 60, geometry=geometry, labels=labels, n_iter=6, n_shared=2, fit_intercept=True, entry_bound=None,
         y_bounds=None, sketch_size=8, delta=1e-3,
     )  # fmt: skip
-    protocol = FeatureSharing(study)
+    protocol = FeatureSharingProtocol(study)
     calibrated = protocol.promise()
     assert epsilon_of(calibrated.event, study.delta) <= study.epsilon
     run = Run(protocol, holdings(study, X, y), seed=1, calibrated=calibrated)
@@ -155,14 +160,14 @@ def test_what_runs_is_what_was_planned(geometry: str, labels: str) -> None:
     shapes = {"index": (1,), "value": (1,), "intercept": (1,), "reach": (1,), "column": (8,), "labels": (8,)}
     for _, release, value in run.said:
         assert value.shape == shapes.get(release, value.shape)
-    assert run.solution.facts["y_bounds"][0] < run.solution.facts["y_bounds"][1]
-    assert set(run.solution.facts["entry_bounds"]) == {"p0", "p1"}
+    assert run.model.facts["y_bounds"][0] < run.model.facts["y_bounds"][1]
+    assert set(run.model.facts["entry_bounds"]) == {"p0", "p1"}
 
 
 def test_columns_are_shared_once_and_only_as_many_as_planned() -> None:
     X, y = some_data("squared")
     study = a_study((4, 5), 60, geometry="product", n_iter=12, n_shared=2, epsilon=1.0, delta=1e-3, sketch_size=8)
-    run = Run(FeatureSharing(study), holdings(study, X, y), seed=3)
+    run = Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=3)
     drawn = {name: [abs(int(v[0])) - 1 for who, what, v in run.said if (who, what) == (name, "index")] for name in ("p0", "p1")}  # fmt: skip  # noqa: E501
     for name, columns in drawn.items():
         assert len(set(columns[:-1])) == 2  # with a budget of nothing it would draw almost any
@@ -173,7 +178,7 @@ def test_columns_are_shared_once_and_only_as_many_as_planned() -> None:
 def test_equal_seeds_give_equal_bits_and_one_party_sketches_nothing() -> None:
     X, y = some_data("logistic")
     study = a_study((9,), 60, loss="logistic", delta=1e-3, fit_intercept=True)
-    first, again, other = (Run(FeatureSharing(study), holdings(study, X, y), seed=seed) for seed in (0, 0, 1))
+    first, again, other = (Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.coef, again.coef)
     assert not np.array_equal(first.coef, other.coef)
     assert {what for _, what, _ in first.said} == {"index", "intercept"}
@@ -186,7 +191,7 @@ def test_a_large_budget_comes_close_to_no_noise() -> None:
     losses = []
     for epsilon in (0.1, 1_000.0):
         study = a_study((4, 4), 4_000, epsilon=epsilon, delta=1e-4, n_iter=16, geometry="best")
-        runs = [Run(FeatureSharing(study), holdings(study, X, y), seed=seed) for seed in range(3)]
+        runs = [Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=seed) for seed in range(3)]
         losses.append(np.mean([np.mean((X @ run.coef - y) ** 2) for run in runs]))
     assert losses[1] < 0.06 < losses[0]
 
@@ -246,7 +251,7 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
         (3, 2), n, loss=loss, geometry=geometry, labels=labels, adjacency=adjacency, sketch_size=5, n_iter=4,
         fit_intercept=True, delta=1e-3,
     )  # fmt: skip
-    protocol, name = FeatureSharing(study), f"p{party}"
+    protocol, name = FeatureSharingProtocol(study), f"p{party}"
     plan = protocol.promise().part(f"{name}/")
     X, y = rng.standard_cauchy((n, 5)), rng.standard_cauchy(n) if loss == "squared" else rng.integers(0, 2, n)
     low, high = min(public[:2]), max(public[:2]) + 0.1
@@ -291,14 +296,14 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
 def test_residuals_reach_the_limit_and_noise_widens_it() -> None:
     X, y = some_data("squared")
     study = a_study((4, 5), 60, geometry="product", epsilon=50.0, delta=1e-3, sketch_size=8, n_iter=3)
-    run = Run(FeatureSharing(study), holdings(study, X, 0.3 * y), seed=0)
+    run = Run(FeatureSharingProtocol(study), holdings(study, X, 0.3 * y), seed=0)
     limits = [float(question.arrays["numbers"][-1]) for _, question in run.asked]
     reach = next(float(value[0]) for _, what, value in run.said if what == "reach")
     assert limits[:3] == [3.0, reach, reach]  # the half-width of the range until more is known
     assert reach < 3.0
     assert max(limits[3:]) > reach  # predictions of the other party are noisy
     view = View(1.0, -3.0, 3.0, 0.0, np.empty(0, dtype=int), np.empty(0), np.zeros(8), None, 2.0)
-    found = residuals(study, np.ones((60, 1)), np.full(60, -9.0), view, FeatureSharing(study).sketch)
+    found = residuals(study, np.ones((60, 1)), np.full(60, -9.0), view, FeatureSharingProtocol(study).sketch)
     np.testing.assert_array_equal(found.values, 2.0)
 
 
@@ -318,10 +323,10 @@ def test_shrinkage_keeps_what_is_exact_and_drops_what_is_noise() -> None:
 # --- refusals -------------------------------------------------------------------------------------------------------
 
 
-def _asked(**changes: Any) -> tuple[FeatureSharing, Holding, Any, dict[str, Any]]:
+def _asked(**changes: Any) -> tuple[FeatureSharingProtocol, Holding, Any, dict[str, Any]]:
     X, y = some_data("squared")
     study = a_study((4, 5), 60, n_iter=3, sketch_size=8, delta=1e-3, **changes)
-    protocol = FeatureSharing(study)
+    protocol = FeatureSharingProtocol(study)
     gate = Gate(protocol.promise().part("p0/"), NoiseSource(0))
     arrays: dict[str, Any] = {"numbers": np.array([1.0, -1.0, 1.0, 1.0, 1.0]), "others": np.zeros(8)}
     arrays |= {"columns": np.array([2], dtype=np.int32), "weights": np.ones(1)}
@@ -378,7 +383,7 @@ def test_a_party_shares_only_what_it_drew_and_only_once() -> None:
 def test_a_coordinator_does_not_believe_every_answer() -> None:
     study = a_study((2, 2), 60, loss="logistic", geometry="product", n_iter=2, delta=1e-3, sketch_size=8)
     for index in (np.array([3], dtype=np.int32), np.array([1.0]), np.array([1, 2], dtype=np.int32)):
-        rounds = FeatureSharing(study).coordinate()
+        rounds = FeatureSharingProtocol(study).coordinate()
         next(rounds)
         with pytest.raises(RefusedError, match="columns"):
             rounds.send({name: {"index": index, "column": np.zeros(8)} for name in study.names})
@@ -387,7 +392,7 @@ def test_a_coordinator_does_not_believe_every_answer() -> None:
 @pytest.mark.parametrize("geometry", ["product", "serial"])
 def test_a_party_that_leaves_out_the_sketch_of_its_column_is_named(geometry: str) -> None:
     study = a_study((2, 2), 60, loss="logistic", geometry=geometry, n_iter=2, delta=1e-3, sketch_size=8)
-    rounds = FeatureSharing(study).coordinate()
+    rounds = FeatureSharingProtocol(study).coordinate()
     asked = next(rounds)
     said: dict[str, dict[str, Any]] = {name: {"index": np.array([1], dtype=np.int32)} for name in asked}
     if geometry == "product":
@@ -398,7 +403,7 @@ def test_a_party_that_leaves_out_the_sketch_of_its_column_is_named(geometry: str
 
 def test_a_serial_study_gives_every_party_a_turn() -> None:
     with pytest.raises(ValueError, match="n_iter must be at least 2"):
-        FeatureSharing(a_study((2, 2), 60, geometry="serial", n_iter=1))
+        FeatureSharingProtocol(a_study((2, 2), 60, geometry="serial", n_iter=1))
 
 
 # --- audits ---------------------------------------------------------------------------------------------------------
@@ -408,8 +413,8 @@ AUDITED = a_study((2, 2), 40, geometry="product", n_iter=2, epsilon=1.0, delta=1
 
 def _transcripts(trials: int) -> audit.Outputs:
     """Everything that is said in two rounds, with and without one row that is as large as rows can be."""
-    calibrated = FeatureSharing(AUDITED).promise()
-    protocol = FeatureSharing(AUDITED)
+    calibrated = FeatureSharingProtocol(AUDITED).promise()
+    protocol = FeatureSharingProtocol(AUDITED)
     present, absent = np.zeros((40, 4)), np.zeros((40, 4))
     present[7] = 1.0
     y = np.zeros(40)

@@ -13,37 +13,38 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.sparse import csc_array
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from tacit.datasets import make_featurewise_frank_wolfe
-from tacit.federated.protocols import marginals_parts, marginals_plan, moments
+from tacit.federated import Marginals, Sketching
 from tacit.federated.protocols.base import Holding, Question, RefusedError
 from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row
-from tacit.federated.protocols.marginals import Marginals
-from tacit.federated.protocols.marginals_parts import read_part, with_more
-from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS
+from tacit.federated.protocols.marginals import MarginalsProtocol, parts, rules
+from tacit.federated.protocols.marginals.parts import read_part, with_more
+from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, PlanViolationError, Release, audit
-from tests.guarantees.recorder import evidence, half_the_noise, mu_between, transcript, two_worlds, wrong_noise
+from tests.guarantees.recorder import transcript
+from tests.guarantees.worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
 from tests.units import ROWS
 
 ADJACENCIES = ("add-remove", "replace-one")
 
 
-def a_study(n, sizes, loss="squared", *, holder=None, **changes):
+def a_study(n, sizes, loss="squared", *, holder=None, n_selected=None, cross="auto", sketch_size=None, **changes):
     """Parties p0, p1 ... with so many columns; labels at all of them, or at one."""
+    protocol, sketch = Marginals(n_selected=n_selected, cross=cross), Sketching(size=sketch_size)
     members = tuple(Member(f"p{i}", size, holder in (None, i)) for i, size in enumerate(sizes))
     told = {"l1_radius": 3.0, "delta": 1e-6, "labels": "shared" if holder is None else "sketched"}
     told |= {"classes": (-1, 1)} if loss == "logistic" else {}
-    return Study("study", loss, members, n, **(told | changes))
+    return Study("study", loss, members, n, protocol=protocol, sketch=sketch, **(told | changes))
 
 
 @lru_cache(maxsize=8)
 def agreed(study):
-    protocol = Marginals(study)
+    protocol = MarginalsProtocol(study)
     return protocol, protocol.promise()
 
 
@@ -114,36 +115,6 @@ def test_without_noise_normal_columns_give_the_logistic_model():
     assert solution.intercept == pytest.approx(peer.intercept_[0], abs=0.03)
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_the_logistic_solve_minimises_what_it_says(centred):
-    rng = np.random.default_rng(0)
-    root = rng.standard_normal((3, 3))
-    covariance, slope, mean = root @ root.T, np.array([0.2, -0.1, 0.05]), np.array([0.3, -0.4, 0.2])
-    nodes, chances = np.polynomial.hermite_e.hermegauss(101)
-
-    def loss(at):
-        w, b = at[:3] - at[3:6], at[6] if centred else mean @ (at[:3] - at[3:6])
-        margins = b + math.sqrt(w @ covariance @ w + 1e-300) * nodes
-        return chances @ np.logaddexp(0.0, margins) / chances.sum() - w @ (slope + 0.0) - 0.4 * b
-
-    inside = {"type": "ineq", "fun": lambda at: 0.7 - at[:6].sum()}
-    start, limits = np.full(7, 0.05), [(0.0, None)] * 6 + [(None, None)]
-    best = minimize(loss, start, bounds=limits, constraints=inside, method="SLSQP", options={"ftol": 1e-14})
-    w, b = moments.logistic(covariance, slope, 0.4, 0.7, None if centred else mean)
-    assert np.abs(w).sum() <= 0.7 * (1 + 1e-9)
-    assert loss(np.concatenate([np.maximum(w, 0), np.maximum(-w, 0), [b]])) <= best.fun + 1e-9
-
-
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=6), st.floats(0.1, 4.0))
-@settings(max_examples=50, deadline=None)
-def test_projections_are_nearest_points(values, radius):
-    point = np.array(values)
-    nearest = moments.project(point, radius)
-    assert np.abs(nearest).sum() <= radius * (1 + 1e-12)
-    corners = radius * np.concatenate([np.eye(len(point)), -np.eye(len(point))])
-    assert np.max((corners - nearest) @ (point - nearest)) <= 1e-9  # no point of the ball lies closer
-
-
 def test_rows_speak_with_one_entry_each_however_they_are_stored():
     X = np.array([[0.0, 3.0, -4.0], [0.0, 0.0, 0.0], [1.0, 2.0, 5.0], [7.0, 0.0, 8.0]])
     assert one_entry_per_row(X).tolist() == [3.0, 0.0, 5.0, 8.0]
@@ -194,7 +165,7 @@ def test_what_runs_is_the_plan_and_nothing_else_is_sent(name):
     solution, wire = run(
         study, *small_data(np.random.default_rng(0))
     )  # which fails where a planned release is not made
-    planned = {release.name for release in Marginals(study).plan().releases}
+    planned = {release.name for release in MarginalsProtocol(study).plan().releases}
     sent = {f"{party}/{what}" for answers in wire for party, releases in answers.items() for what in releases}
     known = {
         f"{party}/{what}" for party in study.names for what in ("entry size", "label: magnitudes", "label: spread")
@@ -232,7 +203,7 @@ def test_equal_seeds_give_equal_results():
 
 def test_squared_hinge_is_refused_and_says_what_serves_it():
     with pytest.raises(ValueError, match="feature-sharing"):
-        Marginals(a_study(10, (2,), "squared_hinge", classes=(0, 1)))
+        MarginalsProtocol(a_study(10, (2,), "squared_hinge", classes=(0, 1)))
 
 
 # What one row can change
@@ -257,8 +228,8 @@ def rows_may_be_missing():
 def answers_may_be_wild():
     """The coordinator takes what comes of wild questions, although an honest party could not have answered its own."""
     with (
-        patch.object(marginals_parts, "taken", lambda _, answer, name, *__: answer[name]),
-        patch.object(marginals_parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
+        patch.object(parts, "taken", lambda _, answer, name, *__: answer[name]),
+        patch.object(parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
     ):
         yield
 
@@ -296,7 +267,7 @@ def test_no_row_moves_a_release_further_than_its_noise_covers(name, adjacency, d
     tamper = data.draw(st.sampled_from([None, wild_questions(factor, low, width)]))
     with rows_may_be_missing(), answers_may_be_wild(), np.errstate(over="ignore"):
         pairs = two_worlds(lambda world: run(study, *world, tamper=tamper), (X, y), neighbour)
-    assert len(pairs) >= sum(r.count for r in Marginals(study).plan().releases)
+    assert len(pairs) >= sum(r.count for r in MarginalsProtocol(study).plan().releases)
     for step, moved in pairs:
         assert step.moved(moved) <= 1.0 + 1e-6, step.name
     assert mu_between(pairs) <= max(study.budget.mu, math.sqrt(2 * study.budget.rho)) * 1.001
@@ -353,7 +324,7 @@ def audited(last, trials, confidence):
 
     seeds = itertools.count()
     mechanism = evidence(lambda world: run(study, *world, seed=next(seeds), tamper=largest_score), one, other)
-    with patch.object(marginals_plan, "_LEAST_SCORE_SIZE", 0):  # few rows have a third round, too
+    with patch.object(rules, "_LEAST_SCORE_SIZE", 0):  # few rows have a third round, too
         assert run(study, *one, seed=0)[0].facts["cross"] == last
         found = audit.audit(mechanism, one, other, study.delta, trials, confidence=confidence, score=np.ravel)
     return found.contradicts(claimed_mu=study.budget.mu)
@@ -394,7 +365,7 @@ BAD = {
 @pytest.mark.parametrize("question", BAD.values(), ids=BAD.keys())
 def test_other_questions_are_refused_and_nothing_is_released(question):
     study = small_study("nothing declared")
-    protocol = Marginals(study)
+    protocol = MarginalsProtocol(study)
     gate = Gate(protocol.promise().part("p1/"), NoiseSource())
     X, y = small_data(np.random.default_rng(0))
     with pytest.raises(RefusedError):
@@ -418,7 +389,7 @@ def test_the_last_round_is_paid_for_once():
 
 def test_answers_of_another_form_are_refused():
     study = small_study("no intercept")
-    rounds = Marginals(study).coordinate()
+    rounds = MarginalsProtocol(study).coordinate()
     next(rounds)
     with pytest.raises(RefusedError, match="columns"):
         rounds.send({name: {"row norm": np.ones(1)} for name in study.names})
@@ -427,7 +398,7 @@ def test_answers_of_another_form_are_refused():
 @pytest.mark.parametrize("missing", ["label: reach", "label: middle"])
 def test_bounds_of_another_form_are_refused(missing):
     study = small_study("nothing declared")
-    rounds = Marginals(study).coordinate()
+    rounds = MarginalsProtocol(study).coordinate()
     next(rounds)
     said = {"label: reach": np.array([-1.0, 1.0, 0.5, 0.5]), "label: middle": np.zeros(1)} | {missing: np.zeros(2)}
     with pytest.raises(RefusedError, match=missing):
@@ -555,35 +526,6 @@ def test_the_middle_of_targets_is_where_clipped_distances_add_up_to_zero(shift):
     assert abs(np.mean(np.clip((y - middle) / width, -1.0, 1.0))) < 0.02
 
 
-correlations = st.floats(0.0, 0.99)
-
-
-@given(st.lists(correlations, min_size=2, max_size=5), st.sampled_from([0.0, 0.3, -0.2]))
-def test_scores_are_taken_to_have_in_common_what_they_must(alone, before):
-    alone = np.array(alone)
-    given = np.full((len(alone), len(alone)), before) + (1.0 - before) * np.eye(len(alone))
-    found = moments.possible(given, alone)
-    start, end = (float(alone @ np.linalg.solve(matrix, alone)) for matrix in (given, found))
-    assert np.linalg.eigvalsh(found)[0] > 0.0
-    assert end <= max(1.0, start) + 1e-9
-    if np.all(np.linalg.eigvalsh(given) > 0.01) and start <= 1.0:
-        np.testing.assert_array_equal(found, given)
-    if before == 0.0:
-        assert end <= 1.0 + 1e-9
-        assert np.all(found - np.diag(np.diag(found)) <= np.outer(alone, alone) + 1e-9)
-
-
-def test_what_parties_have_in_common_is_told_from_noise():
-    rng = np.random.default_rng(0)
-    noise = 0.3 * rng.standard_normal((2_000, 6))
-    alike = np.array([moments.towards_common(0.6 + values, 0.09) for values in noise])
-    assert np.mean(np.square(alike - 0.6)) < 0.5 * np.mean(np.square(noise))
-    nothing = np.array([moments.towards_common(values, 0.09) for values in noise])
-    assert np.mean(np.square(nothing)) < 0.3 * np.mean(np.square(noise))
-    one = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    assert moments.towards_common(one, 1e-9) == pytest.approx(one, abs=1e-6)
-
-
 def test_one_column_that_hardly_varies_does_not_spoil_what_is_known_of_the_others():
     """Its correlations are lost in noise; the others' are not, and their negative ones matter."""
     rng = np.random.default_rng(1)
@@ -595,33 +537,6 @@ def test_one_column_that_hardly_varies_does_not_spoil_what_is_known_of_the_other
     found, _ = run(a_study(20_000, (2, 2), epsilon=10.0, l1_radius=3.0), X, y, seed=0)
     assert found.facts["cross"] == "columns"
     assert excess(found, X, y, best) < 0.2
-
-
-@given(
-    st.lists(st.floats(-2, 2), min_size=1, max_size=30),
-    st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 4)), min_size=30, max_size=30),
-)
-def test_noisy_numbers_are_believed_in_part(values, variances):
-    values, variances = np.array(values), np.array(variances[: len(values)])
-    trust = moments.believed(values, variances)
-    assert np.all((trust >= 0.0) & (trust <= 1.0))
-    assert np.all(trust[variances == 0.0] == 1.0)
-    strictness = max(2.0, 1.5 * math.log(len(values)))
-    assert np.all(trust * values**2 >= values**2 - strictness * variances - 1e-12)
-    np.testing.assert_allclose(trust, moments.believed(-values, variances))
-
-
-def test_what_noisy_numbers_say_together():
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal(2_000)
-    alike = moments.believed(2.0 * rng.standard_normal(2_000) + noise, np.ones(2_000))
-    assert np.quantile(alike, 0.3) == pytest.approx(4.0 / 5.0, abs=0.05)
-    few = noise.copy()
-    few[:5] += 20.0
-    trust = moments.believed(0.1 * few, np.full(2_000, 0.01))
-    assert np.all(trust[:5] > 0.95)
-    assert np.median(trust) < 0.6
-    assert np.mean(moments.believed(noise, np.ones(2_000))) < 0.1
 
 
 def test_few_of_many_sparse_columns_are_found():

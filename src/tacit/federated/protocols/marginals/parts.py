@@ -11,8 +11,8 @@ from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
-from tacit.federated.protocols.marginals_party import Target
-from tacit.federated.protocols.marginals_plan import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target
+from tacit.federated.protocols.marginals.party import Target
+from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
 _LARGEST = 1e100  # of a number of rows that is only compared

@@ -1,0 +1,172 @@
+"""How a study trains: the protocol and the public sketch, as objects with the options of their own.
+
+They hold parameters and nothing else. `get_params` and `set_params` are scikit-learn's, so that `protocol__n_selected`
+can be set in a search. A string is a short form for one of them with its defaults: "marginals" for `Marginals()`,
+"gaussian" for `Sketching(kind="gaussian")`. What the options mean for a study is worked out in `protocols` and
+`sketches`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self, get_args
+
+from sklearn.base import BaseEstimator
+
+from tacit.privacy import checks
+
+Cross = Literal["auto", "sketched", "zero"]
+Geometry = Literal["product", "serial", "best"]
+SketchKind = Literal["sparse-sign", "gaussian"]
+
+
+class Options(BaseEstimator):
+    """Parameters that a study holds. Two of one class with the same values are equal."""
+
+    def agreed(self) -> Self:
+        """A copy with checked values that cannot be changed any more: the digest of a study stands for them."""
+        copy = type(self)(**self.get_params())
+        copy._check()
+        copy.__dict__["_agreed"] = True
+        return copy
+
+    def _check(self) -> None:
+        """Raise for values that make no sense, and keep plain numbers."""
+        raise NotImplementedError
+
+    def _count(self, name: str, least: int = 1) -> None:
+        """Keep a parameter as a whole number; None is left as it is."""
+        if getattr(self, name) is not None:
+            setattr(self, name, checks.count(name, getattr(self, name), least=least))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "_agreed" in vars(self):
+            raise AttributeError(f"{type(self).__name__} is part of a study, which does not change; make a new one")
+        super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.get_params() == self.get_params()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.get_params().values()))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Marginals(Options):
+    """Protocol "marginals": every party releases the moments of a few of its columns, once.
+
+    Parameters
+    ----------
+    n_selected : int, default=None
+        How many columns each party selects. None: a rule in public numbers.
+    cross : {"auto", "sketched", "zero"}, default="auto"
+        Where second moments between columns of different parties come from. "auto": a third round, if a rule in public
+        and released numbers finds it worth its budget. It sketches the columns or one score of them, or releases the
+        products with the target once more. "sketched": always a sketch. "zero": no such round, they are taken as zero.
+
+    Examples
+    --------
+    >>> from tacit.federated import FederatedLasso, Marginals
+    >>> FederatedLasso(l1_radius=2.0, protocol=Marginals(n_selected=4)).set_params(protocol__cross="zero").protocol
+    Marginals(cross='zero', n_selected=4)
+    """
+
+    name: ClassVar = "marginals"
+    n_selected: int | None = None
+    cross: Cross = "auto"
+
+    def _check(self) -> None:
+        self._count("n_selected")
+        checks.one_of("cross", self.cross, get_args(Cross))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FeatureSharing(Options):
+    """Protocol "feature-sharing": Frank-Wolfe between parties, which share noisy sketches of columns in the model.
+
+    Parameters
+    ----------
+    n_iter : int, default=None
+        Iterations. None: a rule in public numbers.
+    n_shared : int, default=None
+        Distinct columns that a party may share. None: a rule in public numbers.
+    geometry : {"product", "serial", "best"}, default="best"
+        How the l1 ball is divided between the parties. "product": each party has a ball of its own, of radius
+        l1_radius / K. "serial": one party after the other moves on the whole ball. "best": all parties draw a column,
+        and the best one moves on the whole ball.
+    """
+
+    name: ClassVar = "feature-sharing"
+    n_iter: int | None = None
+    n_shared: int | None = None
+    geometry: Geometry = "best"
+
+    def _check(self) -> None:
+        self._count("n_iter")
+        self._count("n_shared")
+        checks.one_of("geometry", self.geometry, get_args(Geometry))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Sketching(Options):
+    """The public random matrix that compresses columns.
+
+    Parameters
+    ----------
+    kind : {"sparse-sign", "gaussian"}, default="sparse-sign"
+        Its entries: four of +-1/2 in each column, or normal ones.
+    size : int, default=None
+        Its number of rows. None: a rule in public numbers.
+    seed : int, default=0
+        The public number that it is drawn from.
+    """
+
+    kind: SketchKind = "sparse-sign"
+    size: int | None = None
+    seed: int = 0
+
+    def _check(self) -> None:
+        checks.one_of("kind of a sketch", self.kind, get_args(SketchKind))
+        self._count("size")
+        self.seed = checks.count("seed", self.seed, least=0)
+
+
+ProtocolOptions = Marginals | FeatureSharing
+PROTOCOLS: dict[str, type[ProtocolOptions]] = {kind.name: kind for kind in (Marginals, FeatureSharing)}
+
+
+def agreed_protocol(told: object) -> ProtocolOptions:
+    """A protocol as a study holds it, from an object, its name, or the table of a study file."""
+    if isinstance(told, str):
+        checks.one_of("protocol", told, tuple(PROTOCOLS))
+        told = PROTOCOLS[told]()
+    elif isinstance(told, Mapping):
+        kind = PROTOCOLS[checks.one_of("the name of a protocol", told.get("name"), tuple(PROTOCOLS))]
+        told = _from_table("protocol", kind, {key: value for key, value in told.items() if key != "name"})
+    if not isinstance(told, ProtocolOptions):
+        raise TypeError(f"protocol must be one of {', '.join(map(repr, PROTOCOLS))}, or Marginals or FeatureSharing")
+    return told.agreed()
+
+
+def agreed_sketch(told: object) -> Sketching:
+    """A sketch as a study holds it, from an object, its kind, or the table of a study file."""
+    if isinstance(told, str):
+        checks.one_of("sketch", told, get_args(SketchKind))
+        told = Sketching(kind=told)  # type: ignore[arg-type]
+    elif isinstance(told, Mapping):
+        told = _from_table("sketch", Sketching, told)
+    if not isinstance(told, Sketching):
+        raise TypeError(f"sketch must be one of {', '.join(map(repr, get_args(SketchKind)))}, or Sketching")
+    return told.agreed()
+
+
+def _from_table(what: str, kind: type[ProtocolOptions] | type[Sketching], told: Mapping[str, Any]) -> Options:
+    known = [field.name for field in fields(kind)]
+    refuse_unknown(f"the {what} of a study", told, known)
+    return kind(**told)
+
+
+def refuse_unknown(what: str, values: Mapping[str, Any], known: list[str]) -> None:
+    """Refuse what would otherwise be agreed on by some and ignored by others."""
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"{what} has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
