@@ -15,6 +15,7 @@ import pytest
 from scipy import sparse
 
 from tacit.blocks import Bounded
+from tacit.estimators import fit
 from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.plan import Promise
 from tacit.solvers import SOLVERS, Solution

@@ -55,8 +55,8 @@ from tacit.privacy.mechanisms import (
 from tacit.privacy.mechanisms.affine import AffineBucketSampler, write_scores
 from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tacit.privacy.noise.grid import Grid
-from tacit.solvers import dual
 from tacit.solvers.coordinate.columns import Columns
+from tacit.solvers.dual.steps import Duals
 
 from .steps import Missing, Step
 
@@ -77,7 +77,7 @@ def transcript(
     world is without. `thin` leaves every other row of the history's samples out.
     """
     recorder = Recorder(history, coin, row, missing, thin)
-    honest, grid, move = Gate.release, Grid.for_noise, dual._Duals.move
+    honest, grid, move = Gate.release, Grid.for_noise, Duals.move
 
     def patched(gate, name, mechanism, *values):
         return recorder.release(gate, honest, name, mechanism, *values)
@@ -97,7 +97,7 @@ def transcript(
         stack.enter_context(patch.object(Gate, "secret_normals", recorder.choice(Gate.secret_normals, Missing.state)))
         stack.enter_context(patch.object(Grid, "for_noise", noted_grid))  # what is public of noise, as it was made
         if missing is not None:
-            stack.enter_context(patch.object(dual._Duals, "move", of_those_there))
+            stack.enter_context(patch.object(Duals, "move", of_those_there))
         yield recorder.steps
 
 
@@ -355,6 +355,6 @@ def twin(thing):
     """A copy with arrays of its own; nothing else in it changes."""
     other = copy.copy(thing)
     for name, value in vars(thing).items():
-        if isinstance(value, np.ndarray | Columns | dual._Duals):
+        if isinstance(value, np.ndarray | Columns | Duals):
             setattr(other, name, value.copy() if isinstance(value, np.ndarray) else twin(value))
     return other

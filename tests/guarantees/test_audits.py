@@ -19,8 +19,9 @@ from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
 from tacit.privacy.gate import Grant, PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
-from tacit.solvers import SOLVERS, dual, passes, text
+from tacit.solvers import SOLVERS, passes, text
 from tacit.solvers.coordinate import columns
+from tacit.solvers.dual.steps import Duals
 
 from .cases import (
     BASIC,
@@ -286,8 +287,8 @@ def test_half_the_noise_is_caught_by_its_outputs_alone(case):
 def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
     clipped = passes.Passes.gradient
     monkeypatch.setattr(passes.Passes, "gradient", lambda self, w, _, *shape: clipped(self, w, 1e6, *shape))
-    steps = dual._Duals.steps
-    monkeypatch.setattr(dual._Duals, "steps", lambda self, *given: steps(self, *given[:-1], 2 * given[-1]))
+    steps = Duals.steps
+    monkeypatch.setattr(Duals, "steps", lambda self, *given: steps(self, *given[:-1], 2 * given[-1]))
     limits = columns.Columns.limits
     monkeypatch.setattr(columns.Columns, "limits", lambda self, *bounds, **norm: 1e6 * limits(self, *bounds, **norm))
     monkeypatch.setattr(text, "_bounded", lambda radius, norms: np.full_like(norms, 1.0 / radius))
@@ -314,8 +315,8 @@ def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatc
 def test_a_sample_that_is_not_kept_to_is_caught(case, monkeypatch):
     """All rows in place of the sample: the coin of the row that differs no longer hides it."""
     monkeypatch.setattr(Bounded, "some", lambda self, _: self)
-    steps, everyone = dual._Duals.steps, {"rows": np.arange(40), "starts": np.array([0, 40])}
-    monkeypatch.setattr(dual._Duals, "steps", lambda self, one, *given: steps(self, replace(one, **everyone), *given))
+    steps, everyone = Duals.steps, {"rows": np.arange(40), "starts": np.array([0, 40])}
+    monkeypatch.setattr(Duals, "steps", lambda self, one, *given: steps(self, replace(one, **everyone), *given))
     run = Alone(case)
     rows, other = worst_rows(case)
     assert run.bound(evidence(run, rows, other), rows, other, confidence=0.99) > run.claim

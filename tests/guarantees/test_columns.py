@@ -8,7 +8,7 @@ mistakes of the kinds that such a solver invites are made, and caught.
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
-from tacit.privacy import Budget, Gate, NoiseSource, audit
-from tacit.problems import LOSSES, SQUARED, Penalty
-from tacit.solvers import SOLVERS, Options, Rows, Task, coordinate
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit, audit
+from tacit.problems import LOSSES, Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import Coordinate, Greedy, Solver, coordinate
 from tacit.solvers.coordinate.columns import Columns
 
 from .cases import ROUNDING, claimed_mu, quiet
@@ -40,17 +42,33 @@ wild = st.one_of(
 )
 
 
+def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False):
+    return LinearTask(
+        unit=Unit("row", n),
+        d=d,
+        budget=Budget(epsilon, 1e-3, adjacency),
+        sparse=sparse,
+        loss=LOSSES[loss],
+        fit_intercept=fit_intercept,
+    )
+
+
+def rows_of(Z, targets):
+    return Bounded(Z, targets, Penalty(l2=np.zeros(Z.shape[1]), l1=np.zeros(Z.shape[1])))
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """A solver with the whole budget, on rows that need not be bounded; new noise each time."""
 
-    task: Task
-    solver: str = "coordinate"
+    task: LinearTask
+    solver: Solver
     penalty: Penalty | None = None
 
     @cached_property
     def calibrated(self):
-        return SOLVERS[self.solver].plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
+        releases = self.solver.at(self.task).releases(1.0)
+        return Plan(*releases).calibrate(self.task.budget, self.task.unit, "test")
 
     @cached_property
     def seeds(self):
@@ -61,14 +79,9 @@ class Run:
         return claimed_mu(self.calibrated.event)
 
     def __call__(self, rows):
-        none = Penalty(l2=np.zeros(self.task.d), l1=np.zeros(self.task.d))
+        data = rows if self.penalty is None else replace(rows, penalty=self.penalty)
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return SOLVERS[self.solver].run(self.task, rows, self.penalty or none, gate).weights[0]
-
-
-def runner(d, adjacency="add-remove", loss="squared", n=40, fit_intercept=False, epsilon=5.0, sparse=False, **options):
-    budget = Budget(epsilon, 1e-3, adjacency)
-    return Run(Task(n, d, LOSSES[loss], 1, sparse, fit_intercept, budget, ("l2",), Options(**options)))
+            return self.solver.at(self.task).run(data, gate).weights[0]
 
 
 def most_moved(pairs):
@@ -90,12 +103,12 @@ def most_moved(pairs):
 def runs(draw, solver, clipping="row"):
     """A solver's run with what a user may set, and two tables that differ in row 0."""
     d, n = draw(st.integers(1, 4)), draw(st.integers(2, 6))
-    adjacency, loss = draw(st.sampled_from(ADJACENCIES)), draw(st.sampled_from(SOLVERS[solver].losses)).name
+    adjacency, loss = draw(st.sampled_from(ADJACENCIES)), draw(st.sampled_from(solver.serves.losses)).name
     # The largest entry, which greedy goes by, does not overflow: there nothing is a row of zeros, without an intercept.
-    silenced = solver == "coordinate"
+    silenced = solver is Coordinate
     fit_intercept, sparse = draw(st.booleans()) and (silenced or adjacency == "replace-one"), draw(st.booleans())
     options = {"step": draw(st.sampled_from([None, 0.1, 100.0])), "clip": draw(st.sampled_from([None, 1e-3, 1.0, 1e3]))}
-    if solver == "coordinate":
+    if solver is Coordinate:
         orders = ["permuted", "cyclic"] + ["random"] * (clipping == "coordinate")
         options |= {"order": draw(st.sampled_from(orders)), "clipping": clipping, "n_passes": draw(st.integers(1, 3))}
         options["averaging"] = draw(st.sampled_from([None, "last", 2]))
@@ -103,12 +116,12 @@ def runs(draw, solver, clipping="row"):
         options["n_iter"] = draw(st.integers(1, 4))
     if draw(st.booleans()):
         options["smoothness"] = tuple(draw(st.sampled_from([1e-6, 0.3, 1.0, 40.0, 1e8])) for _ in range(d))
-    budget = Budget(draw(st.sampled_from([0.01, 1.0, 30.0, 1e5])), 1e-3, adjacency)
-    task = Task(n, d, LOSSES[loss], 1, sparse, fit_intercept, budget, SOLVERS[solver].penalties, Options(**options))
+    epsilon = draw(st.sampled_from([0.01, 1.0, 30.0, 1e5]))
+    task = task_of(n, d, adjacency, loss, fit_intercept, epsilon, sparse)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     l2, l1 = rng.random((2, d)) * draw(st.sampled_from([0.0, 1.0]))
     low, high = draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-0.1, 2.0), (1e6, 1e9)]))
-    run = Run(task, solver, Penalty(l2=l2, l1=l1, low=low, high=high))
+    run = Run(task, solver(**options), Penalty(l2=l2, l1=l1, low=low, high=high))
     Z = np.clip(rng.normal(size=(n, d)), -3.0, 3.0)
     targets = np.clip(rng.normal(size=n), -3.0, 3.0) if loss == "squared" else rng.choice([-1.0, 1.0], size=n)
     worlds = []
@@ -119,11 +132,11 @@ def runs(draw, solver, clipping="row"):
             one[0] = NOTHING if fit_intercept or (silenced and draw(st.booleans())) else 0.0
         elif draw(st.booleans()):
             label[0] = -label[0]
-        worlds.append(Rows(csc_array(one) if sparse else one, label))
+        worlds.append(rows_of(csc_array(one) if sparse else one, label))
     return run, worlds
 
 
-FORMS = (("coordinate", "row"), ("coordinate", "coordinate"), ("greedy", "row"))
+FORMS = ((Coordinate, "row"), (Coordinate, "coordinate"), (Greedy, "row"))
 
 
 @pytest.mark.parametrize(("solver", "clipping"), FORMS)
@@ -161,13 +174,13 @@ def closest_rows(name, adjacency, n=40):
         other[0] = NOTHING
     else:
         labels[0] = -labels[0]
-    return Rows(Z, targets), Rows(other, labels)
+    return rows_of(Z, targets), rows_of(other, labels)
 
 
 def few_passes(adjacency, **options):
     """Few passes with declared constants, so that the passes have all of the budget."""
     given = {"n_passes": 3, "clip": 0.1, "smoothness": (1.0, 1.0)} | options
-    return runner(2, adjacency, fit_intercept=True, **given)
+    return Run(task_of(40, 2, adjacency, fit_intercept=True), Coordinate(**given))
 
 
 @every_adjacency
@@ -237,7 +250,7 @@ def test_visiting_a_coordinate_twice_in_a_pass_is_caught(adjacency, monkeypatch)
 
 
 def test_random_order_with_rows_clipped_is_refused_in_the_plan():
-    with pytest.raises(ValueError, match=r"order='random' does not serve clipping='row'"):
+    with pytest.raises(ValueError, match=r"order='random' needs clipping='coordinate'"):
         _ = few_passes("add-remove", order="random").calibrated
 
 
@@ -294,9 +307,9 @@ def test_one_value_of_a_pass_without_noise_is_caught(monkeypatch):
 def test_the_rounding_of_scores_is_in_their_spread(far):
     """A score is a difference of weights: of one that bounds keep far from zero, little is left but rounding."""
     for n in (37, 40):
-        options = Options(n_iter=12, clip=1.0, smoothness=(1.0, 1.0))
-        task = Task(n, 2, SQUARED, 1, False, False, Budget(5.0, 1e-3), ("l2", "l1", "bounds"), options)
-        run = Run(task, "greedy", Penalty(l2=np.zeros(2), l1=np.zeros(2), low=np.array([far, -math.inf])))
+        solver = Greedy(n_iter=12, clip=1.0, smoothness=(1.0, 1.0))
+        penalty = Penalty(l2=np.zeros(2), l1=np.zeros(2), low=np.array([far, -math.inf]))
+        run = Run(task_of(n, 2, "add-remove"), solver, penalty)
         # Others pull at the second weight alone; row 0 raises one score as much as it lowers the other.
         Z, targets = np.tile([0.0, 3.0], (n, 1)), np.full(n, 3.0)
         targets[: n // 2 + 8] = -3.0
@@ -304,4 +317,4 @@ def test_the_rounding_of_scores_is_in_their_spread(far):
         absent = Z.copy()
         absent[0] = 0.0
         for _ in range(10):
-            assert most_moved(two_worlds(run, Rows(Z, targets), Rows(absent, targets))) <= 1.0
+            assert most_moved(two_worlds(run, rows_of(Z, targets), rows_of(absent, targets))) <= 1.0

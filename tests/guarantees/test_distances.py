@@ -20,7 +20,9 @@ import pytest
 from tacit.federated.protocols.base import RefusedError
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, additive
 from tacit.privacy.noise import samplers
-from tacit.solvers import dual
+from tacit.solvers.dual import steps
+from tacit.solvers.dual.paper import Published
+from tacit.solvers.dual.steps import Duals
 
 from .cases import BASIC, ROUNDING, N, is_long, quiet
 from .everything import EVERYTHING, FITS, Entry, of_case
@@ -154,20 +156,23 @@ def entry_named(name):
 def test_a_release_as_long_as_the_sample_is_caught(monkeypatch):
     """What the published variant once did: the moved dual variables of the sampled rows, and v, in one array."""
 
-    def leaky(task, settings, duals, scale, damping, clip, gate):
-        mechanism = dual._mechanism(task, math.sqrt(2.0) * clip)
+    def leaky(self, data, gate):
+        task = self.task
+        scale, clip = self._scale_and_clip(data)
+        duals = Duals(task, data, newton=self.newton, scale=scale, least_norm=1.0)
+        mechanism = steps.mechanism(task, math.sqrt(2.0) * clip)
         v = np.zeros((task.outputs, task.d + 1))
-        for _ in range(settings.steps):
+        for _ in range(self.steps):
             rows = gate.sample("updates")
             old = duals.at(rows)
-            added = duals.move(rows, v * scale, damping, clip)
+            added = duals.move(rows, v * scale, self.batch, clip)
             noisy = gate.release("updates", mechanism, np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()]))
             duals.put(rows, old + noisy[: old.size].reshape(old.shape))
             v = v + noisy[old.size :].reshape(v.shape)
-        return v, 1.0
+        return steps.solution(task, v, scale, 1.0)
 
     entry = entry_named("dual squared add-remove dense published, add-remove")
-    monkeypatch.setattr(dual, "_published", leaky)
+    monkeypatch.setattr(Published, "run", leaky)
     with pytest.raises(LeakError, match="updates"):
         Reach(entry)
     with pytest.raises(AssertionError):

@@ -22,21 +22,35 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 from scipy.special import comb, log_ndtr, ndtr
-from tacit.estimators.driver import private_fit
 
 from tacit import LogisticRegression
+from tacit.blocks import Bounded
+from tacit.estimators import fit as path
 from tacit.privacy import Gate, NoiseSource
 from tacit.problems import LOSSES, Penalty
-from tacit.solvers import Options, Rows, dual
+from tacit.solvers import Dual
+from tacit.solvers.dual.steps import AllRows, Duals
 
-from .cases import DUAL, PAIRS, ROUNDING, TUNED, claimed_mu, fresh_fits, pair_of_tables, quiet, recomputed, sample
+from .cases import (
+    DUAL,
+    PAIRS,
+    ROUNDING,
+    TUNED,
+    claimed_mu,
+    fresh_fits,
+    pair_of_tables,
+    private_fit,
+    quiet,
+    recomputed,
+    sample,
+)
 from .recorder import transcript
 from .test_audits import Alone, worst_rows
 from .worlds import log_likelihood, mu_between, two_worlds
 
 pytestmark = quiet
 SQUARED = next(case for case in DUAL if case.loss == "squared")
-CLASSES = [replace(case, classes=True) for case in DUAL if LOSSES[case.loss] in case.solver.multiclass]
+CLASSES = [replace(case, classes=True) for case in DUAL if LOSSES[case.loss] in case.solver.serves.multiclass]
 
 
 # --- the argument, integrated on a grid ------------------------------------------------------------------------------
@@ -178,25 +192,25 @@ def test_the_formula_for_named_batches_is_that_of_a_mixture():
 # --- the solver keeps to the argument --------------------------------------------------------------------------------
 
 
-SAMPLED = Options(batch_size=8, n_passes=1, clip=0.5)
+SAMPLED = Dual(batch_size=8, n_passes=1, clip=0.5)
 
 
 @dataclass(frozen=True, eq=False)
 class Steps(Alone):
-    """The solver alone, with other options and penalty."""
+    """The solver alone, with options and a penalty of its own."""
 
-    options: Options = SAMPLED
+    solver: Dual = SAMPLED
     l2: float = 10.0
     epsilon: float = 8.0
 
     @cached_property
     def task(self):
-        asked = {"n": self.n, "d": self.d, "fit_intercept": False, "options": self.options}
-        return self.case.request(self.epsilon, **asked).task
+        return self.case.request(self.epsilon, n=self.n, d=self.d, fit_intercept=False).task
 
     def __call__(self, rows):
+        data = replace(rows, penalty=Penalty(l2=np.full(self.d, self.l2)))
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return self.case.solver.run(self.task, rows, Penalty(l2=np.full(self.d, self.l2)), gate)
+            return self.solver.at(self.task).run(data, gate)
 
 
 def moved_by_the_coin(run, rows):
@@ -212,7 +226,7 @@ def one_against_all(n=40):
     """All rows pull one way, but row 0."""
     Z, targets = np.full((n, 2), 1.0), np.full(n, 1.0)
     targets[0] = -3.0
-    return Rows(Z, targets)
+    return Bounded(Z, targets, Penalty())
 
 
 def test_the_coin_of_a_row_changes_what_that_row_adds_and_nothing_else():
@@ -225,9 +239,9 @@ def test_the_coin_of_a_row_changes_what_that_row_adds_and_nothing_else():
 
 
 def test_the_realised_size_of_a_batch_in_place_of_the_expected_one_is_caught(monkeypatch):
-    steps = dual._Duals.steps
+    steps = Duals.steps
     monkeypatch.setattr(
-        dual._Duals, "steps", lambda self, one, v, scale, _, clip: steps(self, one, v, scale, 1.0 * len(one.rows), clip)
+        Duals, "steps", lambda self, one, v, scale, _, clip: steps(self, one, v, scale, 1.0 * len(one.rows), clip)
     )
     assert max(moved_by_the_coin(Steps(SQUARED, l2=0.1), one_against_all())) > 1.05
 
@@ -268,7 +282,7 @@ def test_batches_that_are_not_coins_are_caught(kind, monkeypatch):
 @pytest.mark.parametrize("case", [c for c in TUNED if c.variant == "sequential"], ids=str)
 def test_no_row_of_a_sequential_batch_moves_further_than_the_clip(case, monkeypatch):
     """Its argument counts every dual variable and every addition to v once, with at most the clip each."""
-    moved, move, clip = [], dual._Duals.move, case.options(24).clip
+    moved, move, clip = [], Duals.move, case.made(24).clip
 
     def noted(self, rows, *given):
         before = self.at(rows)
@@ -276,7 +290,7 @@ def test_no_row_of_a_sequential_batch_moves_further_than_the_clip(case, monkeypa
         moved.append(max(float(np.linalg.norm(added)), float(np.linalg.norm(self.at(rows) - before))))
         return added
 
-    monkeypatch.setattr(dual._Duals, "move", noted)
+    monkeypatch.setattr(Duals, "move", noted)
     for name in PAIRS:
         private_fit(case.request(seed=0), *pair_of_tables(case, name)[0])
     assert 0.9 * clip <= max(moved) <= clip
@@ -287,7 +301,7 @@ def test_no_weight_of_the_primal_variant_moves_further_than_the_clip(case):
     with transcript() as steps:
         for name in PAIRS:
             private_fit(case.request(seed=0), *pair_of_tables(case, name)[0])
-    clip = case.options(24).clip
+    clip = case.made(24).clip
     assert max(np.abs(step.exact).max() for step in steps if step.name == "updates") == clip
 
 
@@ -296,10 +310,10 @@ def test_no_weight_of_the_primal_variant_moves_further_than_the_clip(case):
 
 @pytest.mark.parametrize("case", [c for c in DUAL + CLASSES if c.loss != "logistic"], ids=str)
 def test_the_worst_row_takes_all_of_mu_where_steps_take_all_rows(case):
-    run = Steps(case, options=Options(n_passes=6, clip=0.1), epsilon=1e6)
-    assert dual.Settings.of(run.task).momentum
+    run = Steps(case, solver=Dual(n_passes=6, clip=0.1), epsilon=1e6)
+    assert type(run.solver.at(run.task)) is AllRows
     rows, _ = worst_rows(case)
-    other = Rows(rows.Z.copy(), rows.targets)
+    other = replace(rows, Z=rows.Z.copy())
     other.Z[0] = 0.0  # nothing, in a model without an intercept
     claim = claimed_mu(run.calibrated.event)
     for worlds in ((rows, other), (other, rows)):
@@ -310,7 +324,7 @@ def test_the_worst_row_takes_all_of_mu_where_steps_take_all_rows(case):
 
 @pytest.mark.parametrize("case", CLASSES, ids=str)
 def test_classes_are_released_at_once_for_the_sensitivity_of_one(case):
-    run = Steps(case, options=Options(batch_size=20, n_passes=2, clip=0.1))
+    run = Steps(case, solver=Dual(batch_size=20, n_passes=2, clip=0.1))
     for worlds in (worst_rows(case), worst_rows(case)[::-1]):
         pairs = two_worlds(run, *worlds)
         assert all(step.exact.size == 3 * 3 for step, _ in pairs)
@@ -321,7 +335,7 @@ def test_classes_are_released_at_once_for_the_sensitivity_of_one(case):
 
 @pytest.mark.parametrize("case", DUAL, ids=str)
 def test_no_row_moves_a_release_too_far_where_steps_take_all_rows(case):
-    fit = fresh_fits(case, epsilon=1e6, options=Options(n_passes=8))
+    fit = fresh_fits(case, epsilon=1e6, solver=Dual(n_passes=8))
     for name in ("huge", "all features"):
         pairs = two_worlds(fit, *pair_of_tables(case, name))
         assert max(step.moved(other) for step, other in pairs) <= 2 * ROUNDING
@@ -356,12 +370,12 @@ def leaks(n, fit):
 
 def fitted(n):
     case = SQUARED
-    return private_fit(case.request(0.5, n=n, options=Options(n_passes=2)), *sample(case, n))
+    return private_fit(case.request(0.5, n=n, solver=Dual(n_passes=2)), *sample(case, n))
 
 
 def estimator(n):
     X, y = sample(replace(SQUARED, loss="logistic"), n)
-    return LogisticRegression(0.5, solver="dual", n_passes=2, classes=[-1.0, 1.0]).fit(X, y)
+    return LogisticRegression(0.5, solver=Dual(n_passes=2), classes=[-1.0, 1.0]).fit(X, y)
 
 
 @pytest.mark.parametrize("fit", [fitted, estimator])
@@ -371,10 +385,10 @@ def test_nothing_that_a_fit_returns_is_as_long_as_the_rows(fit):
 
 @pytest.mark.parametrize("fit", [fitted, estimator])
 def test_dual_variables_in_what_is_returned_are_caught(fit, monkeypatch):
-    kept, init = [], dual._Duals.__init__
+    kept, init = [], Duals.__init__
 
-    def noted(self, *given):
-        init(self, *given)
+    def noted(self, *given, **options):
+        init(self, *given, **options)
         kept.append(self)
 
     def leaky(n):
@@ -382,13 +396,14 @@ def test_dual_variables_in_what_is_returned_are_caught(fit, monkeypatch):
         vars(model)["dual_"] = kept[-1].at(np.arange(n))
         return model
 
-    monkeypatch.setattr(dual._Duals, "__init__", noted)
+    monkeypatch.setattr(Duals, "__init__", noted)
     assert leaks(337, leaky)
 
 
 def test_progress_tells_counts_alone(capsys):
-    request = replace(SQUARED.request(0.5, n=337, options=Options(n_passes=2)), verbose=1)
-    names = {release.name for release in private_fit(request, *sample(SQUARED, 337)).plan.plan.releases}
+    task, solver, _ = SQUARED.request(0.5, n=337, solver=Dual(n_passes=2))
+    fitted = path.private_fit(task, solver, sample(SQUARED, 337), verbose=1)
+    names = {release.name for release in fitted.promise.plan.releases}
     said = capsys.readouterr()
     assert not said.out
     lines = said.err.splitlines()
@@ -397,10 +412,15 @@ def test_progress_tells_counts_alone(capsys):
 
 
 def test_dual_variables_do_not_print():
-    kept, init = [], dual._Duals.__init__
-    with patch.object(dual._Duals, "__init__", lambda self, *given: (init(self, *given), kept.append(self))[0]):
+    kept, init = [], Duals.__init__
+
+    def noted(self, *given, **options):
+        init(self, *given, **options)
+        kept.append(self)
+
+    with patch.object(Duals, "__init__", noted):
         fitted(50)
-    assert repr(kept[0]) == str(kept[0]) == "_Duals(private)"
+    assert repr(kept[0]) == str(kept[0]) == "Duals(private)"
 
 
 @pytest.mark.slow
@@ -410,7 +430,7 @@ def test_someone_who_sees_the_batches_learns_more_than_is_claimed():
     Delta at an epsilon is the mean of max(0, 1 - e^epsilon / ratio), the ratio of likelihoods with the row to without
     it, over transcripts with the row.
     """
-    run = Steps(SQUARED, options=Options(batch_size=4, n_passes=0.8, clip=0.1), epsilon=2.0)
+    run = Steps(SQUARED, solver=Dual(batch_size=4, n_passes=0.8, clip=0.1), epsilon=2.0)
     worlds = worst_rows(SQUARED)
     delta = 0.1
     claim = recomputed(run.calibrated.event, delta)

@@ -16,28 +16,51 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
-from tacit.solvers.frank_wolfe.ball import Scoring
-from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient
 
-from tacit.privacy import Gate, NoiseSource, audit
+from tacit.blocks import Bounded
+from tacit.privacy import Gate, NoiseSource, Plan, Unit, audit
 from tacit.privacy.mechanisms import VertexWalk, Vertices, contribution_units
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.problems import LOGISTIC, LOSSES, Penalty
-from tacit.solvers import SOLVERS, Options, Rows, Task
+from tacit.problems import LOSSES, Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import FrankWolfe
+from tacit.solvers.frank_wolfe.rows import Scoring
+from tacit.solvers.frank_wolfe.scores import LazyScores
 
 from .cases import ROUNDING, Budget, claimed_mu, recomputed
 from .recorder import whole_scores
 from .worlds import half_the_noise
 
-SOLVER = SOLVERS["frank-wolfe"]
 NATS = math.log(2.0) / 2.0**32  # of a unit
 ENTRY = 0.5
 N, D = 12, 3
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in SOLVER.losses])
-either_adjacency = pytest.mark.parametrize("adjacency", SOLVER.adjacencies)
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in FrankWolfe.serves.losses])
+either_adjacency = pytest.mark.parametrize("adjacency", FrankWolfe.serves.adjacencies)
 either_table = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 every_length = pytest.mark.parametrize("count", [1, 5, 20])
 audited_lengths = pytest.mark.parametrize("count", [5, *(pytest.param(t, marks=pytest.mark.slow) for t in (1, 20))])
+
+
+def task_of(loss, n, d, epsilon, adjacency, sparse=False, l1_radius=3.0):
+    """Without an intercept."""
+    return LinearTask(
+        unit=Unit("row", n),
+        d=d,
+        budget=Budget(epsilon, 1e-3, adjacency),
+        sparse=sparse,
+        loss=LOSSES[loss],
+        fit_intercept=False,
+        l1_radius=l1_radius,
+    )
+
+
+def rows_of(Z, targets, entry=ENTRY):
+    return Bounded(Z, targets, Penalty(), entry)
+
+
+def promise(algorithm):
+    task = algorithm.task
+    return Plan(*algorithm.releases(1.0)).calibrate(task.budget, task.unit, "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +78,13 @@ class Run:
     sampler: str = "bucket"
 
     @cached_property
-    def task(self):
-        options = Options(n_iter=self.count, l1_radius=3.0, clip=self.clip, sampler=self.sampler)
-        budget = Budget(self.epsilon, 1e-3, self.adjacency)
-        return Task(self.n, self.d, LOSSES[self.loss], 1, self.sparse, False, budget, ("l2",), options)
+    def algorithm(self):
+        task = task_of(self.loss, self.n, self.d, self.epsilon, self.adjacency, self.sparse)
+        return FrankWolfe(n_iter=self.count, clip=self.clip, sampler=self.sampler).at(task)
 
     @cached_property
     def calibrated(self):
-        return SOLVER.plan(self.task, 1.0).calibrate(self.task.budget, self.task.unit, "test")
+        return promise(self.algorithm)
 
     @cached_property
     def seeds(self):
@@ -78,11 +100,11 @@ class Run:
 
     def rows(self, Z, targets):
         Z = np.asarray(Z, dtype=np.float64)
-        return Rows(csr_array(Z) if self.sparse else np.clip(Z, -1e200, 1e200), np.asarray(targets, float), ENTRY)
+        return rows_of(csr_array(Z) if self.sparse else np.clip(Z, -1e200, 1e200), np.asarray(targets, float))
 
     def __call__(self, rows):
         with Gate(self.calibrated, NoiseSource(next(self.seeds))) as gate:
-            return SOLVER.run(self.task, rows, Penalty(l2=np.zeros(self.d), l1=np.zeros(self.d)), gate).weights
+            return self.algorithm.run(rows, gate).weights
 
     def log_weights(self, rows, history):
         """Of all vertices, +e_0, -e_0, +e_1, ..., in every draw of a run that is led through this history."""
@@ -123,7 +145,7 @@ def one_vertex_at_a_time(draw):
     """Vertices are drawn by `draw`, also those of a compiled walk.
 
     The walk is made of the same compiled draw and step, and comes to the same vertices from the same words
-    (`tests/solvers/test_frank_wolfe.py`): what is seen here one draw at a time is what it draws from.
+    (`tests/solvers/frank_wolfe/test_frank_wolfe.py`): what is seen here one draw at a time is what it draws from.
     """
     walk = VertexWalk.draw
 
@@ -168,10 +190,10 @@ def worst_rows(run):
 @st.composite
 def neighbours(draw):
     """A run, two tables that differ in row 0, and a history."""
-    loss = draw(st.sampled_from(SOLVER.losses)).name
+    loss = draw(st.sampled_from(FrankWolfe.serves.losses)).name
     run = Run(
         loss,
-        draw(st.sampled_from(SOLVER.adjacencies)),
+        draw(st.sampled_from(FrankWolfe.serves.adjacencies)),
         draw(st.booleans()),
         count=draw(st.sampled_from([1, 4, 12])),
         epsilon=draw(st.sampled_from([0.1, 2.0, 50.0])),
@@ -203,7 +225,7 @@ def test_no_row_moves_the_weights_of_a_draw_by_more_than_its_range(case):
 def test_the_worst_row_takes_nearly_all_of_the_first_range(loss, adjacency, sparse):
     run = Run(loss, adjacency, sparse, count=1, clip=0.5)  # which all slopes at zero reach
     one, other = worst_rows(run)
-    other = Rows(other.Z, other.targets, ENTRY)
+    other = rows_of(other.Z, other.targets)
     Z, turned = (t.Z.toarray() if sparse else t.Z.copy() for t in (one, other))
     Z[0, 1:] *= -1.0  # raises some scores and lowers others
     if adjacency == "replace-one":
@@ -272,21 +294,20 @@ def test_half_the_noise_is_caught(count):
 
 
 def lone_row(label):
-    return Rows(np.ones((1, 1)), np.array([label]), 1.0)
+    return rows_of(np.ones((1, 1)), np.array([label]), 1.0)
 
 
 def sign_run():
-    options = Options(n_iter=1, l1_radius=1.0)
-    return Task(1, 1, LOGISTIC, 1, False, False, Budget(1.0, 1e-3, "replace-one"), ("l2",), options)
+    return FrankWolfe(n_iter=1).at(task_of("logistic", 1, 1, 1.0, "replace-one", l1_radius=1.0))
 
 
-def signs(task, label, trials, seed=0):
+def signs(algorithm, label, trials, seed=0):
     """How often the weight of a model of one row is positive."""
-    calibrated, source = SOLVER.plan(task, 1.0).calibrate(task.budget, task.unit, "test"), NoiseSource(seed)
+    calibrated, source = promise(algorithm), NoiseSource(seed)
     positive = 0
     for _ in range(trials):
         with Gate(calibrated, source) as gate:
-            weights = SOLVER.run(task, lone_row(label), Penalty(l2=np.zeros(1), l1=np.zeros(1)), gate).weights
+            weights = algorithm.run(lone_row(label), gate).weights
             positive += weights[0, 0] > 0.0
     return positive
 
@@ -303,9 +324,9 @@ def exact_sign(original):
 
 def test_one_row_does_not_tell_its_label_by_the_sign():
     """x = 1 and either label: the gradient's sign is the label's, and the sign drawn hardly depends on it."""
-    task, trials = sign_run(), 4_000
-    e0 = 1.0 / SOLVER.plan(task, 1.0).calibrate(task.budget, task.unit, "test").multiplier("vertices")
-    with_one, with_other = (signs(task, label, trials) / trials for label in (1.0, -1.0))
+    algorithm, trials = sign_run(), 4_000
+    e0 = 1.0 / promise(algorithm).multiplier("vertices")
+    with_one, with_other = (signs(algorithm, label, trials) / trials for label in (1.0, -1.0))
     # A slope of 1/2 at a limit of sigmoid(1): the log-weights differ by that part of e0 / 4 for each sign and label.
     chance = 1.0 / (1.0 + math.exp(-e0 / 2.0 * 0.5 * (1.0 + math.exp(-1.0))))
     deviation = math.sqrt(0.25 / trials)
@@ -314,22 +335,23 @@ def test_one_row_does_not_tell_its_label_by_the_sign():
 
 
 def test_a_mutation_that_reads_the_sign_off_the_gradient_is_caught():
-    task = sign_run()
+    algorithm = sign_run()
+    epsilon, delta = algorithm.task.budget.epsilon, algorithm.task.budget.delta
     with one_vertex_at_a_time(exact_sign(Vertices.draw)):
-        assert signs(task, 1.0, 50) == 50
-        assert signs(task, -1.0, 50) == 0
-        outputs = audit.run(lambda rows: _weights(task, rows), lone_row(1.0), lone_row(-1.0), 400)
-    assert audit.epsilon_lower_bound(outputs, task.budget.delta, confidence=0.999) > task.budget.epsilon
-    honest = audit.run(lambda rows: _weights(task, rows), lone_row(1.0), lone_row(-1.0), 400)
-    assert audit.epsilon_lower_bound(honest, task.budget.delta, confidence=0.999) <= task.budget.epsilon
+        assert signs(algorithm, 1.0, 50) == 50
+        assert signs(algorithm, -1.0, 50) == 0
+        outputs = audit.run(lambda rows: _weights(algorithm, rows), lone_row(1.0), lone_row(-1.0), 400)
+    assert audit.epsilon_lower_bound(outputs, delta, confidence=0.999) > epsilon
+    honest = audit.run(lambda rows: _weights(algorithm, rows), lone_row(1.0), lone_row(-1.0), 400)
+    assert audit.epsilon_lower_bound(honest, delta, confidence=0.999) <= epsilon
 
 
 _fresh = itertools.count()
 
 
-def _weights(task, rows):
-    with Gate(SOLVER.plan(task, 1.0).calibrate(task.budget, task.unit, "test"), NoiseSource(next(_fresh))) as gate:
-        return SOLVER.run(task, rows, Penalty(l2=np.zeros(1), l1=np.zeros(1)), gate).weights[0, :1]
+def _weights(algorithm, rows):
+    with Gate(promise(algorithm), NoiseSource(next(_fresh))) as gate:
+        return algorithm.run(rows, gate).weights[0, :1]
 
 
 @pytest.mark.parametrize("count", [5, 20])
@@ -338,7 +360,7 @@ def test_the_same_mutation_is_caught_on_many_rows(count):
     run = Run(count=count, epsilon=1.0, adjacency="replace-one", d=1)
     targets = np.tile([1.0, -1.0], N // 2)
     one, other = (run.rows(np.ones((N, 1)), np.append(first, targets[1:])) for first in (1.0, -1.0))
-    other = Rows(other.Z, np.append([-1.0], targets[1:]), ENTRY)
+    other = rows_of(other.Z, np.append([-1.0], targets[1:]))
 
     def first_sign(rows):
         return np.array([float(run.drawn(rows)[0][1])])
@@ -363,19 +385,19 @@ def test_a_bound_that_entries_do_not_keep_is_caught(sparse):
         assert np.max(run.range(one, other, history)) > 2.0 * run.e0
 
 
-def test_a_lazy_gradient_without_its_rounding_would_be_caught():
+def test_lazy_scores_without_their_rounding_would_be_caught():
     """The units that rounding takes are left free: a row adds less than a draw allows by at least that."""
     run = Run("squared", sparse=True, count=30, epsilon=0.05)
     most = contribution_units(1.0 / run.e0, "add-remove")
     one, other = worst_rows(run)
     seen = []
-    start = LazyGradient.__init__
+    start = LazyScores.__init__
 
     def noted(self, *given):
         start(self, *given)
         seen.append(self._scoring.units)
 
-    with patch.object(LazyGradient, "__init__", noted):
+    with patch.object(LazyScores, "__init__", noted):
         ranges = run.range(one, other, [(0, 1), (1, -1), (2, 1)] * 10)
     assert set(seen) == {most - 2}
     assert np.all(ranges <= run.e0)

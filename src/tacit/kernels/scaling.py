@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit._types import Floats
+from tacit._types import Floats, Table
 from tacit.problems.compiled import kernel
 
 _TILE = 64

@@ -7,27 +7,36 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
-from tacit.privacy import Budget
+from tacit.privacy import Budget, Plan
 from tacit.problems import LOSSES
-from tacit.solvers import DualSolver, Options, Rows, Task, choose, dual
-from tacit.solvers.dual import Settings
+from tacit.solvers import Dual, choose
+from tacit.solvers.dual import steps
+from tacit.solvers.dual.paper import Primal, Published, Sequential
+from tacit.solvers.dual.steps import AllRows, Duals, Sampled
+from tests.solvers.support import (
+    CLASSES,
+    bounded,
+    either_intercept,
+    either_table,
+    objective,
+    rows,
+    solve,
+    table,
+    task,
+)
 from tests.units import ROWS
 
-from .support import CLASSES, either_intercept, either_table, objective, rows, solve, table, task
-
-every_loss = pytest.mark.parametrize("loss", [loss.name for loss in DualSolver.losses])
-every_class_loss = pytest.mark.parametrize("loss", [loss.name for loss in DualSolver.multiclass])
+every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Dual.serves.losses])
+every_class_loss = pytest.mark.parametrize("loss", [loss.name for loss in Dual.serves.multiclass])
 every_variant = pytest.mark.parametrize("variant", ["secret", "published", "sequential", "primal"])
 
 
-def run(problem, data, l2=0.01, **options):
-    return solve(problem, data, l2=l2, solver="dual", **options)
+def run(problem, data, l2=0.01, seed=0, **options):
+    return solve(problem, data, l2=l2, seed=seed, solver=Dual(**options))
 
 
-def class_task(loss, n, d, epsilon=1.0, **options):
-    return Task(
-        n, d, LOSSES[loss], CLASSES, False, True, Budget(epsilon, 1e-6, "add-remove"), ("l2",), Options(**options)
-    )
+def class_task(loss, n, d, epsilon=1.0):
+    return task(loss, n, d, epsilon=epsilon, outputs=CLASSES)
 
 
 def optimum(loss, data, l2, fit_intercept):
@@ -35,7 +44,7 @@ def optimum(loss, data, l2, fit_intercept):
     Z = table(data)
     n, d = Z.shape
     wide = np.hstack([Z, np.full((n, 1), float(fit_intercept))])
-    penalty = np.append(np.full(d, l2), min(l2, dual._INTERCEPT))
+    penalty = np.append(np.full(d, l2), min(l2, steps._INTERCEPT))
     if loss == "hinge":  # as liblinear, which penalises all entries of a row alike
         to_weights = np.sqrt(l2 / penalty)
         model = LinearSVC(loss="hinge", C=1 / (n * l2), fit_intercept=False, tol=1e-9, max_iter=10_000_000)
@@ -50,11 +59,11 @@ def optimum(loss, data, l2, fit_intercept):
 
 
 def penalised(loss, data, weights, l2):
-    return objective(loss, data, weights, l2) + min(l2, dual._INTERCEPT) / 2 * float(weights[0, -1] ** 2)
+    return objective(loss, data, weights, l2) + min(l2, steps._INTERCEPT) / 2 * float(weights[0, -1] ** 2)
 
 
 def against_the_rest(data, k):
-    return Rows(data.Z, np.where(data.targets == k, 1.0, -1.0))
+    return bounded(data.Z, np.where(data.targets == k, 1.0, -1.0))
 
 
 # --- without noise it solves the problem -----------------------------------------------------------------------------
@@ -101,19 +110,19 @@ def test_the_objective_falls_to_the_optimum_as_epsilon_grows(loss):
 @every_loss
 def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
     """With momentum, too: then v and the dual variables both go on in the direction of the last step."""
-    kept, init = [], dual._Duals.__init__
+    kept, init = [], Duals.__init__
 
-    def noted(self, *given):
-        init(self, *given)
+    def noted(self, *given, **options):
+        init(self, *given, **options)
         kept.append(self)
 
-    monkeypatch.setattr(dual._Duals, "__init__", noted)
+    monkeypatch.setattr(Duals, "__init__", noted)
     n, d, l2 = 200, 3, 0.1
     data = rows(loss, n, d, seed=2)
     for options in ({"n_passes": 7}, {"n_passes": 3, "batch_size": 20}):
-        weights = run(task(loss, n, d, epsilon=math.inf, **options), data, l2).weights[0]
+        weights = run(task(loss, n, d, epsilon=math.inf), data, l2, **options).weights[0]
         alpha = kept[-1].at(np.arange(n))[:, 0]
-        v = weights * n * np.append(np.full(d, l2), l2 if "batch_size" in options else dual._INTERCEPT)
+        v = weights * n * np.append(np.full(d, l2), l2 if "batch_size" in options else steps._INTERCEPT)
         np.testing.assert_allclose(v, np.append(data.Z.T @ alpha, alpha.sum()), atol=1e-9)
 
 
@@ -124,16 +133,16 @@ def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_batches_and_passes_follow_the_rule(loss, n, batch):
     given = task(loss, n, 20, epsilon=0.1)
-    settings = Settings.of(given)
+    found = Dual().at(given)
     more = math.sqrt((0.01 if loss == "squared" else 0.1) / given.nu)
     passes = 10 * min(max(1.0, more), 10.0)
-    assert (settings.batch, settings.sampling) == (batch, batch / n)
-    assert settings.steps == round(passes * n / batch)
-    assert not settings.momentum
+    assert (found.batch, found.sampling) == (batch, batch / n)
+    assert found.steps == round(passes * n / batch)
+    assert type(found) is Sampled
 
 
 def test_few_rows_get_ten_passes_and_many_up_to_a_hundred():
-    passes = [Settings.of(task("hinge", n, 20, epsilon=0.1)).steps * 300 / n for n in (300, 30_000, 3_000_000)]
+    passes = [Dual().at(task("hinge", n, 20, epsilon=0.1)).steps * 300 / n for n in (300, 30_000, 3_000_000)]
     assert passes[0] == 10
     assert 10 < passes[1] < 30
     assert passes[2] == pytest.approx(100)
@@ -143,13 +152,13 @@ def test_few_rows_get_ten_passes_and_many_up_to_a_hundred():
 @pytest.mark.parametrize("n", [200, 2_000])
 @pytest.mark.parametrize("l2", [0.0005, 0.03])
 def test_the_clip_is_the_longest_update_of_a_row(loss, n, l2, monkeypatch):
-    seen, mechanism = [], dual._mechanism
+    seen, mechanism = [], steps.mechanism
 
     def noted(given, clip):
         seen.append(clip)
         return mechanism(given, clip)
 
-    monkeypatch.setattr(dual, "_mechanism", noted)
+    monkeypatch.setattr(steps, "mechanism", noted)
     d = 8
     given = task(loss, n, d, epsilon=0.1)
     run(given, rows(loss, n, d), l2)
@@ -157,23 +166,34 @@ def test_the_clip_is_the_longest_update_of_a_row(loss, n, l2, monkeypatch):
     reach *= min(1.0, (bearable / given.nu) ** 0.4)
     wanted = reach * math.sqrt(width) / (1 + min(300, n) * width / (max(l2, least) * n))
     assert seen == [pytest.approx(wanted, rel=1e-12)]
-    run(task(loss, n, d, epsilon=0.1, clip=0.7), rows(loss, n, d), l2)
+    run(task(loss, n, d, epsilon=0.1), rows(loss, n, d), l2, clip=0.7)
     assert seen[1] == 0.7
 
 
 def test_a_user_sets_batch_and_passes():
-    settings = Settings.of(task("logistic", 1_000, 5, batch_size=50, n_passes=3))
-    assert (settings.batch, settings.steps, settings.sampling) == (50, 60, 0.05)
+    found = Dual(batch_size=50, n_passes=3).at(task("logistic", 1_000, 5))
+    assert (found.batch, found.steps, found.sampling) == (50, 60, 0.05)
 
 
 def test_a_batch_cannot_be_larger_than_all_rows():
-    data = rows("logistic", 100, 3)
-    one, other = (run(task("logistic", 100, 3, batch_size=size, n_passes=3), data).weights for size in (100, 1_000))
-    np.testing.assert_array_equal(one, other)
+    data, problem = rows("logistic", 100, 3), task("logistic", 100, 3)
+    one, other = (run(problem, data, batch_size=size, n_passes=3).weights for size in (100, None))
+    np.testing.assert_array_equal(one, other)  # the rule asks for 300, and there are 100
+    with pytest.raises(ValueError, match="batch_size must be at most the number of rows, 100, got 101"):
+        Dual(batch_size=101).at(problem)
+
+
+def test_little_noise_or_a_variant_pick_the_form():
+    quiet, noisy = task("logistic", 100, 3, epsilon=math.inf), task("logistic", 100, 3)
+    assert type(Dual().at(quiet)) is AllRows
+    assert type(Dual(batch_size=20).at(quiet)) is Sampled
+    forms = {"secret": Sampled, "published": Published, "sequential": Sequential, "primal": Primal}
+    assert {name: type(Dual(variant=name).at(noisy)) for name in forms} == forms
+    assert {name: type(Dual(variant=name).at(quiet)) for name in forms} == forms | {"secret": AllRows}
 
 
 def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
-    plan = DualSolver().plan(task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9, n_passes=10), 1.0)
+    plan = Plan(*Dual(n_passes=10).at(task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9)).releases(1.0))
     assert [(r.count, r.sampling) for r in plan.releases] == [(10_000, 1e-3)]
     for epsilon in (0.1, 1.0):
         event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove"), ROWS, "test").event
@@ -195,7 +215,28 @@ def test_several_classes_are_for_losses_of_labels():
 
 def test_the_primal_variant_refuses_several_classes():
     with pytest.raises(ValueError, match="more than two classes"):
-        DualSolver().plan(class_task("hinge", 100, 3, variant="primal"), 1.0)
+        Dual(variant="primal").at(class_task("hinge", 100, 3))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("n_passes", 0),
+        ("n_passes", 100_001),
+        ("batch_size", 0),
+        ("clip", 0.0),
+        ("variant", "Secret"),
+        ("inner", "gradient"),
+    ],
+)
+def test_options_out_of_range_are_refused_without_a_task(option, value):
+    with pytest.raises(ValueError, match=f"{option} must"):
+        Dual(**{option: value}).check()
+
+
+def test_more_steps_than_are_of_use_are_refused():
+    with pytest.raises(ValueError, match="would make 20,000,000 steps, and at most 10,000,000 are of use"):
+        Dual(n_passes=100, batch_size=1).at(task("logistic", 200_000, 3))
 
 
 @every_loss
@@ -204,8 +245,8 @@ def test_sparse_and_dense_agree(loss, variant):
     n, d = 60, 6
     data = rows(loss, n, d, sparse=True, seed=2)
     options = {"batch_size": 6 if variant == "primal" else 20, "n_passes": 3, "variant": variant}
-    one = run(task(loss, n, d, True, **options), data).weights
-    other = run(task(loss, n, d, **options), Rows(table(data), data.targets)).weights
+    one = run(task(loss, n, d, True), data, **options).weights
+    other = run(task(loss, n, d), bounded(table(data), data.targets), **options).weights
     np.testing.assert_allclose(one, other, atol=1e-7)
 
 
@@ -213,9 +254,11 @@ def test_sparse_and_dense_agree(loss, variant):
 def test_rows_of_zeros_do_no_harm(loss):
     data = rows(loss, 100, 3)
     data.Z[:50] = 0.0
-    for stored in (data, Rows(csr_array(data.Z), data.targets)):
+    for stored in (data, bounded(csr_array(data.Z), data.targets)):
         weights = run(task(loss, 100, 3, stored is not data, fit_intercept=False, epsilon=math.inf), stored).weights
-        rest = run(task(loss, 50, 3, fit_intercept=False, epsilon=math.inf), Rows(data.Z[50:], data.targets[50:]), 0.02)
+        rest = run(
+            task(loss, 50, 3, fit_intercept=False, epsilon=math.inf), bounded(data.Z[50:], data.targets[50:]), 0.02
+        )
         np.testing.assert_allclose(weights, rest.weights, rtol=2e-2, atol=2e-3)
 
 
@@ -223,16 +266,15 @@ def test_rows_of_zeros_do_no_harm(loss):
 @every_variant
 def test_without_an_intercept_there_is_none(loss, variant):
     options = {"variant": variant, "n_passes": 2, "batch_size": 10 if variant != "primal" else 2}
-    solution = run(task(loss, 100, 3, fit_intercept=False, **options), rows(loss, 100, 3))
+    solution = run(task(loss, 100, 3, fit_intercept=False), rows(loss, 100, 3), **options)
     assert not solution.weights[:, -1].any()
     assert solution.weights[:, :-1].all()
 
 
 def test_newtons_single_step_comes_close():
     data = rows("logistic", 2_000, 4, seed=4)
-    exact, newton = (
-        run(task("logistic", 2_000, 4, epsilon=4.0, inner=inner), data).weights for inner in ("exact", "newton")
-    )
+    problem = task("logistic", 2_000, 4, epsilon=4.0)
+    exact, newton = (run(problem, data, inner=inner).weights for inner in ("exact", "newton"))
     assert not np.array_equal(exact, newton)
     assert objective("logistic", data, newton, 0.01) < 1.05 * objective("logistic", data, exact, 0.01)
 
@@ -240,7 +282,7 @@ def test_newtons_single_step_comes_close():
 @pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge"])
 def test_the_inner_step_matters_for_the_logistic_loss_alone(loss):
     data = rows(loss, 200, 3)
-    one, other = (run(task(loss, 200, 3, inner=inner), data).weights for inner in ("exact", "newton"))
+    one, other = (run(task(loss, 200, 3), data, inner=inner).weights for inner in ("exact", "newton"))
     np.testing.assert_array_equal(one, other)
 
 
@@ -250,7 +292,7 @@ def test_the_inner_step_matters_for_the_logistic_loss_alone(loss):
 @every_loss
 def test_the_published_variant_has_more_noise(loss):
     data, options = rows(loss, 1_000, 4), {"batch_size": 100, "n_passes": 3}
-    secret, published = (run(task(loss, 1_000, 4, variant=v, **options), data).noise for v in ("secret", "published"))
+    secret, published = (run(task(loss, 1_000, 4), data, variant=v, **options).noise for v in ("secret", "published"))
     np.testing.assert_allclose(published, math.sqrt(2) * secret, rtol=1e-6)
 
 
@@ -260,7 +302,7 @@ def test_every_variant_learns_without_noise(loss, variant):
     n, d, l2 = 150, 3, 0.05
     data = rows(loss, n, d, seed=6)
     options = {"variant": variant, "n_passes": 60, "batch_size": 2 if variant == "primal" else 30}
-    weights = run(task(loss, n, d, epsilon=math.inf, **options), data, l2).weights
+    weights = run(task(loss, n, d, epsilon=math.inf), data, l2, **options).weights
     best = objective(loss, data, optimum(loss, data, l2, True), l2)
     nothing = objective(loss, data, np.zeros_like(weights), l2)
     left = 0.6 if variant == "published" else 0.1  # whose steps are as short as batches of parallel rows ask for
@@ -270,8 +312,8 @@ def test_every_variant_learns_without_noise(loss, variant):
 @every_loss
 def test_stated_noise_is_that_of_the_weights(loss):
     n, d, l2 = 400, 3, 0.5
-    data = Rows(np.zeros((n, d)), rows(loss, n, d).targets)  # nothing but noise in the weights of features
-    problem = task(loss, n, d, epsilon=0.5, batch_size=100, n_passes=1)
-    solutions = [run(problem, data, l2, seed=seed) for seed in range(60)]
+    data = bounded(np.zeros((n, d)), rows(loss, n, d).targets)  # nothing but noise in the weights of features
+    problem = task(loss, n, d, epsilon=0.5)
+    solutions = [run(problem, data, l2, seed=seed, batch_size=100, n_passes=1) for seed in range(60)]
     spread = np.sqrt(np.mean([s.weights[0, :d] ** 2 for s in solutions]))
     assert spread == pytest.approx(solutions[0].noise[0, 0], rel=0.25)

@@ -8,42 +8,46 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from tacit.solvers.frank_wolfe.ball import DenseGradient, Path, Scoring
-from tacit.solvers.frank_wolfe.ball_sparse import LazyGradient, SparseGradient
 
+from tacit.blocks import Bounded
 from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.mechanisms import VertexWalk, Vertices
 from tacit.privacy.mechanisms.affine import LARGEST_PART, AffineBucketSampler
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.privacy.noise.vertices import whole_octave
 from tacit.problems import LOSSES, L1Ball, Penalty
-from tacit.solvers import SOLVERS, Rows
-from tacit.solvers.frank_wolfe import Settings, slope_limit
+from tacit.solvers import FrankWolfe
+from tacit.solvers.frank_wolfe.path import Path
+from tacit.solvers.frank_wolfe.rows import Scoring
+from tacit.solvers.frank_wolfe.scores import DenseScores, LazyScores, SteppedScores
 from tests.privacy.mechanisms.test_additive import open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
+from tests.solvers import support
+from tests.solvers.support import either_adjacency, either_table, objective, promise, solved, table, task
 
-from . import support
-from .support import either_adjacency, either_table, objective, solve, table, task
-
-SOLVER = SOLVERS["frank-wolfe"]
 SERVED = ("squared", "logistic", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", SERVED)
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
 
 
+def rows_of(Z, targets, entry=1.0):
+    """Rows with a bound on entries; the ball takes the place of a penalty."""
+    return Bounded(Z, targets, Penalty(), entry)
+
+
 def rows(loss, n, d, sparse=False, seed=0, entry=1.0):
-    """Rows as the driver hands them over: dense ones are clipped, sparse ones as they came."""
+    """Rows as a fit hands them over: dense ones are clipped, sparse ones as they came."""
     data = support.rows(loss, n, d, sparse, seed)
-    return Rows(data.Z if sparse else np.clip(data.Z, -entry, entry), np.clip(data.targets, -3.0, 3.0), entry)
+    return rows_of(data.Z if sparse else np.clip(data.Z, -entry, entry), np.clip(data.targets, -3.0, 3.0), entry)
 
 
 def bounded(data):
     """The same, clipped."""
-    return Rows(np.clip(table(data), -data.entry, data.entry), data.targets, data.entry)
+    return rows_of(np.clip(table(data), -data.entry, data.entry), data.targets, data.entry)
 
 
-def fit(problem, data, seed=0):
-    return solve(problem, data, seed=seed, solver="frank-wolfe").weights
+def fit(problem, data, seed=0, **options):
+    return solved(FrankWolfe(**options), problem, data, seed).weights
 
 
 def scoring(loss, units=2**35, bound=1.5, limit=20.0, tolerance=0.0):
@@ -85,21 +89,21 @@ def test_long_paths_with_constant_steps_do_not_underflow():
 
 
 def best_picks(kind, data, rule, path):
-    gradient = kind(data.Z, data.targets, rule, path, None)
+    scores = kind.of(data.Z, data.targets, rule, path, None)
     picks = []
     for t in range(1, path.count + 1):
-        picks.append(gradient.sampler.best())
-        gradient.step(t, *picks[-1])
+        picks.append(scores.sampler.best())
+        scores.step(t, *picks[-1])
     return picks
 
 
 @pytest.mark.parametrize(
-    ("kind", "loss"), [*((SparseGradient, loss) for loss in SERVED), (LazyGradient, "squared")], ids=str
+    ("kind", "loss"), [*((SteppedScores, loss) for loss in SERVED), (LazyScores, "squared")], ids=str
 )
 def test_without_noise_the_picks_are_those_of_the_dense_algorithm(kind, loss):
     data, path = rows(loss, 200, 25, sparse=True, entry=1.5), Path(300, 3.0)
     ours = best_picks(kind, data, scoring(loss), path)
-    theirs = best_picks(DenseGradient, Rows(table(data), data.targets), scoring(loss), path)
+    theirs = best_picks(DenseScores, rows_of(table(data), data.targets), scoring(loss), path)
     assert Counter(ours) == Counter(theirs)
     assert len(set(ours)) > 5
     values = []
@@ -117,7 +121,7 @@ def test_a_tolerance_costs_little(loss):
     values = []
     for tolerance in (0.0, 0.01):
         w = np.zeros((1, 26))
-        chosen, w[0, chosen] = path.weights(best_picks(SparseGradient, data, scoring(loss, tolerance=tolerance), path))
+        chosen, w[0, chosen] = path.weights(best_picks(SteppedScores, data, scoring(loss, tolerance=tolerance), path))
         values.append(objective(loss, bounded(data), w))
     assert values[1] == pytest.approx(values[0], rel=2e-3)
 
@@ -142,8 +146,8 @@ def test_with_more_budget_it_comes_to_the_best_point_of_the_ball(loss, sparse):
     found = []
     for epsilon in (1.0, 30.0, 1e4, math.inf):
         count = 1_000 if epsilon > 100 else None
-        asked = task(loss, n, d, sparse, fit_intercept=False, epsilon=epsilon, l1_radius=radius, n_iter=count)
-        w = fit(asked, data)
+        asked = task(loss, n, d, sparse, fit_intercept=False, epsilon=epsilon, l1_radius=radius)
+        w = fit(asked, data, n_iter=count)
         assert np.abs(w).sum() <= radius * (1 + 1e-9)
         found.append(objective(loss, bounded(data), w))
     zero = objective(loss, bounded(data), np.zeros((1, d + 1)))
@@ -158,26 +162,26 @@ def test_with_more_budget_it_comes_to_the_best_point_of_the_ball(loss, sparse):
 
 @every_sampler
 @pytest.mark.parametrize("step", [2.0, 0.5])
-def test_the_lazy_gradient_is_exact_at_every_iteration(sampler, step):
+def test_lazy_scores_are_exact_at_every_iteration(sampler, step):
     n, d, count = 80, 15, 150  # enough for the margins to be taken anew several times
     data, path, units = rows("squared", n, d, sparse=True), Path(count, 2.0, step), 2**33
     rule = scoring("squared", units, bound=1.2, limit=2.0 * 1.2 + 5.0)
-    gradient = LazyGradient(data.Z, data.targets, rule, path, sampler)
+    lazy = LazyScores.of(data.Z, data.targets, rule, path, sampler)
     entries, w = np.clip(table(data), -1.2, 1.2), np.zeros(d)
     rng, source, sorts = np.random.default_rng(1), NoiseSource(1), []
     for t in range(1, count):
         j, sign = int(rng.integers(d)), int(rng.choice([-1, 1]))
         w = (1 - path.lengths[t]) * w
         w[j] += path.gain(t, sign)
-        gradient.step(t, j, sign)
-        exact = gradient._scoring.unit * entries.T @ (entries @ w - data.targets)
-        scores = whole_scores(gradient.sampler)
+        lazy.step(t, j, sign)
+        exact = lazy._scoring.unit * entries.T @ (entries @ w - data.targets)
+        scores = whole_scores(lazy.sampler)
         np.testing.assert_allclose(scores, exact, rtol=0, atol=2 * n + 2)  # each row truncates twice
-        drawn, _ = gradient.sampler.draw(source)
+        drawn, _ = lazy.sampler.draw(source)
         assert 0 <= drawn < d
         if sampler == "bucket":
-            assert np.all([whole_octave(s) for s in scores] <= gradient.sampler.buckets.octave)
-            sorts.append(gradient.sampler._lowest)
+            assert np.all([whole_octave(s) for s in scores] <= lazy.sampler.buckets.octave)
+            sorts.append(lazy.sampler._lowest)
     assert sampler != "bucket" or len(set(sorts)) > 5
 
 
@@ -223,12 +227,13 @@ LAWS += [pytest.param("logistic", "bucket", False, marks=pytest.mark.slow)]
 def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypatch):
     d, count = (2, 3) if loss == "logistic" else (3, 2)
     data = rows(loss, 12, d, sparse)
-    asked = task(loss, 12, d, sparse, fit_intercept=False, epsilon=6.0, n_iter=count, l1_radius=2.0, sampler=sampler)
+    asked = task(loss, 12, d, sparse, fit_intercept=False, epsilon=6.0, l1_radius=2.0)
+    solver = FrankWolfe(n_iter=count, sampler=sampler)
     monkeypatch.setattr("tacit.solvers.frank_wolfe._TOLERANCE", 0.0)
-    calibrated = SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test")
-    path = Settings.of(asked).path(data.entry)
-    law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), slope_limit(asked, 2.0, 0.0))
-    seen, walk, penalty = [], VertexWalk.draw, Penalty(l2=np.zeros(d), l1=np.zeros(d))
+    calibrated, algorithm = promise(solver, asked), solver.at(asked)
+    path = algorithm.path(data.entry)
+    law = path_law(loss, data, path, 1.0 / calibrated.multiplier("vertices"), algorithm.slope_limit(2.0, 0.0))
+    seen, walk = [], VertexWalk.draw
 
     def noted(self, *given):
         seen[:] = walk(self, *given)
@@ -238,7 +243,7 @@ def test_whole_runs_have_the_law_of_brute_force(loss, sampler, sparse, monkeypat
     with patch.object(VertexWalk, "draw", noted):
         for _ in range(2_500):
             with Gate(calibrated, source) as gate:
-                SOLVER.run(asked, data, penalty, gate)
+                algorithm.run(data, gate)
             counts[tuple(seen)] += 1
     assert max(law.values()) > 3 * min(law.values())
     paths = list(law)
@@ -253,62 +258,73 @@ def test_a_compiled_walk_draws_what_single_steps_draw(loss, monkeypatch):
     monkeypatch.setattr("tacit.privacy.noise.source.BLOCK_WORDS", 50)
     found = []
     for compiled in (True, False):
-        gradient = SparseGradient(data.Z, data.targets, rule, path, "bucket")
+        stepped = SteppedScores.of(data.Z, data.targets, rule, path, "bucket")
         gate = open_gate("exponential", 1.0, count=path.count, seed=3)
-        rounds = gradient.rounds if compiled else None
+        rounds = stepped.rounds if compiled else None
         assert compiled == (rounds is not None)
-        picks = gate.release("r", VertexWalk(Vertices(gradient.sampler, units)), path.count, gradient.step, rounds)
+        picks = gate.release("r", VertexWalk(Vertices(stepped.sampler, units)), path.count, stepped.step, rounds)
         gate.finish()
-        found.append((picks, gradient.scores, gradient._since, *gradient.sampler.buckets, gate._source.words(3)))
+        found.append((picks, stepped.scores, stepped._since, *stepped.sampler.buckets, gate._source.words(3)))
     assert found[0][0] == found[1][0]
     for one, other in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_array_equal(one, other)
     assert len(set(found[0][0])) > 20
-    assert np.any(gradient._since == path.count - 1)
+    assert np.any(stepped._since == path.count - 1)
 
 
 # --- rules and options -----------------------------------------------------------------------------------------------
 
 
 def test_rules_follow_the_budget():
-    def settings(**facts):
-        return Settings.of(task(**({"loss": "logistic", "n": 2_000, "d": 10_000, "delta": 2_000**-1.5} | facts)))
+    def rules(options=None, **facts):
+        usual = {"loss": "logistic", "n": 2_000, "d": 10_000, "delta": 2_000**-1.5}
+        return FrankWolfe(**(options or {})).at(task(**(usual | facts)))
 
-    usual = settings()
+    usual = rules()
     assert 10 <= usual.count <= 25
     assert (usual.averaging, usual.step, usual.sampler) == ("tail", 2.0, "bucket")
-    assert settings(epsilon=0.1).count == 3
-    assert settings(epsilon=0.1).reach == 1.0
-    assert settings(adjacency="replace-one").count < usual.count < settings(epsilon=3.0).count
+    assert rules(epsilon=0.1).count == 3
+    assert rules(epsilon=0.1).reach == 1.0
+    assert rules(adjacency="replace-one").count < usual.count < rules(epsilon=3.0).count
     assert usual.path(0.1) == Path(usual.count, 10.0 * usual.reach, 2.0)
-    limit = settings(epsilon=math.inf)
+    limit = rules(epsilon=math.inf)
     assert (limit.count, limit.reach) == (1_000, 10.0)
     assert limit.tolerance < usual.tolerance == 0.01
-    asked = settings(n_iter=7, l1_radius=4.0, step=0.2, averaging="last", sampler="gumbel")
+    asked = rules({"n_iter": 7, "step": 0.2, "averaging": "last", "sampler": "gumbel", "entry_bound": 2}, l1_radius=4.0)
     assert asked.path(0.1) == Path(7, 4.0, 0.2)
     assert (asked.averaging, asked.sampler) == ("last", "gumbel")
+    assert (asked.entry_bound, usual.entry_bound) == (2.0, None)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf])
+def test_a_radius_out_of_range_is_refused_before_data_is_read(value):
+    with pytest.raises(ValueError, match="l1_radius must be"):
+        FrankWolfe().at(task("logistic", 100, 5, l1_radius=value))
 
 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("l1_radius", 0.0),
-        ("l1_radius", -1.0),
-        ("l1_radius", math.inf),
+        ("n_iter", 0),
+        ("n_iter", 1_000_001),
+        ("entry_bound", 0.0),
         ("step", 0.0),
         ("clip", 0.0),
         ("averaging", "periodic"),
+        ("averaging", 3),
         ("sampler", "fastest"),
     ],
 )
 def test_options_out_of_range_are_refused_before_data_is_read(option, value):
-    with pytest.raises(ValueError, match=f"{option} must be"):
-        SOLVER.plan(task("logistic", 100, 5, **{option: value}), 1.0)
+    solver = FrankWolfe(**{option: value})
+    for refuse in (solver.check, lambda: solver.at(task("logistic", 100, 5))):
+        with pytest.raises(ValueError, match=f"{option} must be"):
+            refuse()
 
 
 def test_limits_of_slopes():
     def limit(loss, offset=0.0, epsilon=1.0, **options):
-        return slope_limit(task(loss, 100, 5, epsilon=epsilon, **options), 1.0, offset)
+        return FrankWolfe(**options).at(task(loss, 100, 5, epsilon=epsilon)).slope_limit(1.0, offset)
 
     assert limit("logistic") == pytest.approx(1 / (1 + math.exp(-1)))
     assert limit("logistic", -2.0) == pytest.approx(1 / (1 + math.exp(-3)))
@@ -323,8 +339,8 @@ def test_limits_of_slopes():
 @either_adjacency
 def test_plans(loss, adjacency):
     for fit_intercept in (True, False):
-        asked = task(loss, 100, 5, adjacency=adjacency, fit_intercept=fit_intercept, n_iter=9)
-        releases = SOLVER.plan(asked, 0.5).releases
+        asked = task(loss, 100, 5, adjacency=adjacency, fit_intercept=fit_intercept)
+        releases = FrankWolfe(n_iter=9).at(asked).releases(0.5)
         ends = fit_intercept and loss != "squared"
         assert [r.name for r in releases] == (["class share"] * ends + ["vertices"] + ["threshold"] * ends)
         assert sum(r.share for r in releases) == pytest.approx(0.5)
@@ -341,8 +357,8 @@ def test_a_model_with_an_intercept_learns(loss, sparse, sampler):
     n, d = 3_000, 6
     data = rows(loss, n, d, sparse)
     if loss != "squared":  # one class more common than the other
-        data = Rows(data.Z, np.where(table(data).sum(axis=1) > 1.5, 1.0, -1.0), data.entry)
-    w = fit(task(loss, n, d, sparse, epsilon=5.0, sampler=sampler), data)
+        data = rows_of(data.Z, np.where(table(data).sum(axis=1) > 1.5, 1.0, -1.0), data.entry)
+    w = fit(task(loss, n, d, sparse, epsilon=5.0), data, sampler=sampler)
     margins = table(bounded(data)) @ w[0, :-1] + w[0, -1]
     if loss == "squared":
         assert w[0, -1] == 0.0
@@ -357,10 +373,12 @@ def test_sparse_and_dense_rows_give_the_same_model(loss):
     """The draws of one sampler, from the same whole numbers but for a rounding of margins."""
     n, d = 300, 8
     data = rows(loss, n, d, sparse=True)
-    asked = {"loss": loss, "n": n, "d": d, "fit_intercept": False, "epsilon": 3.0, "sampler": "gumbel", "n_iter": 15}
+    asked = {"loss": loss, "n": n, "d": d, "fit_intercept": False, "epsilon": 3.0}
+    options = {"sampler": "gumbel", "n_iter": 15}
     with patch("tacit.solvers.frank_wolfe._TOLERANCE", 0.0):
-        ours = fit(task(sparse=True, **asked), data)
-    np.testing.assert_allclose(ours, fit(task(sparse=False, **asked), bounded(data)), rtol=1e-9, atol=1e-12)
+        ours = fit(task(sparse=True, **asked), data, **options)
+    theirs = fit(task(sparse=False, **asked), bounded(data), **options)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 def storages(Z):
@@ -382,12 +400,12 @@ def test_how_rows_are_stored_changes_nothing_and_is_left_alone(loss):
     data = rows(loss, n, d, sparse=True)
     plain = table(data)
     plain[3], plain[:, 4] = 0.0, 0.0
-    asked = task(loss, n, d, True, epsilon=3.0, sampler="gumbel")
-    usual = fit(asked, Rows(csr_array(plain), data.targets, 1.0))
+    asked = task(loss, n, d, True, epsilon=3.0)
+    usual = fit(asked, rows_of(csr_array(plain), data.targets), sampler="gumbel")
     for name, Z in storages(csr_array(plain)).items():
         before = Z.data.copy(), Z.indices.copy(), Z.indptr.copy()
         given = data.targets.copy()
-        np.testing.assert_array_equal(fit(asked, Rows(Z, given, 1.0)), usual, err_msg=name)
+        np.testing.assert_array_equal(fit(asked, rows_of(Z, given), sampler="gumbel"), usual, err_msg=name)
         for one, other in zip(before, (Z.data, Z.indices, Z.indptr), strict=True):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(given, data.targets)
@@ -396,24 +414,25 @@ def test_how_rows_are_stored_changes_nothing_and_is_left_alone(loss):
 @every_loss
 def test_threads_and_runs_of_columns_change_nothing(loss, monkeypatch):
     data = rows(loss, 300, 40, sparse=True)
-    asked = task(loss, 300, 40, True, epsilon=3.0, sampler="gumbel")
-    usual = fit(asked, data)
-    monkeypatch.setattr("tacit.solvers.frank_wolfe.ball_sparse._MUCH_WORK", 0)
-    monkeypatch.setattr("tacit.solvers.frank_wolfe.ball_sparse._FEW_RUNS", 8)
-    np.testing.assert_array_equal(fit(asked, data), usual)
+    asked = task(loss, 300, 40, True, epsilon=3.0)
+    usual = fit(asked, data, sampler="gumbel")
+    monkeypatch.setattr("tacit.solvers.frank_wolfe.rows._MUCH_WORK", 0)
+    monkeypatch.setattr("tacit.solvers.frank_wolfe.rows._FEW_RUNS", 8)
+    np.testing.assert_array_equal(fit(asked, data, sampler="gumbel"), usual)
 
 
 @either_table
 def test_single_precision_is_served(sparse):
     data = rows("logistic", 400, 6, sparse)
-    short = Rows(data.Z.astype(np.float32), data.targets, 1.0)
-    asked = task("logistic", 400, 6, sparse, epsilon=3.0, sampler="gumbel")
-    np.testing.assert_allclose(fit(asked, short), fit(asked, data), rtol=1e-5)
+    short = rows_of(data.Z.astype(np.float32), data.targets, 1.0)
+    asked = task("logistic", 400, 6, sparse, epsilon=3.0)
+    ours, theirs = (fit(asked, one, sampler="gumbel") for one in (short, data))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
 @every_loss
 def test_rows_without_entries_are_served(loss):
-    data = Rows(csr_array((20, 4)), np.ones(20), 1.0)
+    data = rows_of(csr_array((20, 4)), np.ones(20), 1.0)
     w = fit(task(loss, 20, 4, True), data)
     assert np.all(np.isfinite(w))
 
@@ -430,8 +449,6 @@ def test_few_signs_out_of_many_are_found():
         Z = rng.integers(0, 2, (n + 1_000, d), dtype=np.int8).astype(np.float32) * 2 - 1
         y = np.where(rng.random(len(Z)) < 1 / (1 + np.exp(-Z[:, :5].sum(axis=1))), 1.0, -1.0)
         asked = task("logistic", n, d, delta=n**-1.5)
-        with Gate(SOLVER.plan(asked, 1.0).calibrate(asked.budget, asked.unit, "test"), NoiseSource(seed)) as gate:
-            penalty = Penalty(l2=np.zeros(d), l1=np.zeros(d))
-            w = SOLVER.run(asked, Rows(Z[:n], y[:n], 1.0), penalty, gate).weights[0]
+        w = fit(asked, rows_of(Z[:n], y[:n]), seed)[0]
         scores.append(np.mean(np.sign(Z[n:] @ w[:-1] + w[-1]) == y[n:]))
     assert np.mean(scores) >= 0.78
