@@ -67,14 +67,14 @@ bench: venv
 	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
 	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
 	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
-	$(BIN)/python benchmarks/judges.py
+	$(BIN)/python -m benchmarks.rules.judges
 	$(BIN)/python benchmarks/coordinate_rule.py
 	$(BIN)/python benchmarks/dual_rule.py
 	$(BIN)/python benchmarks/text_rule.py
 	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
 	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)
-	$(BIN)/python benchmarks/dp_pca.py --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
 	$(BIN)/python benchmarks/federated.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
 	$(BIN)/python benchmarks/dense.py --data $(DATA)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn import datasets
 
-import judges
+from rules import judges
 
 FOLDER = Path(os.environ.get("TACIT_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 Kind = Literal["classification", "regression"]

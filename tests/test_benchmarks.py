@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 from tacit.solvers import SOLVERS
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-MODULES = ("dense", "judges", "peer_runs", "records", "render", "scores", "sets", "tables")
+MODULES = ("dense", "peer_runs", "records", "render", "scores", "sets", "tables")
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def bench():
     sys.path.insert(0, str(BENCHMARKS))
     try:
         modules = {name: importlib.import_module(name) for name in MODULES}
+        modules["judges"] = importlib.import_module("rules.judges")
         peers = {name: importlib.import_module(f"peers.{name}") for name in ("grids", "problem", "setup")}
     finally:
         sys.path.remove(str(BENCHMARKS))

@@ -1,25 +1,23 @@
-"""What the PCA benchmark compares: the solvers, the linear SVM on projected rows, and the noise that the paper adds."""
+"""What the PCA benchmark compares: the solvers, the linear SVM on projected rows, and plain products."""
 
-import math
 import time
 import warnings
 from typing import Any
 
-import dp_accounting
 import numpy as np
-from dp_accounting.pld import PLDAccountant
-from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import eigh
 from sklearn.svm import LinearSVC
 
 import tacit
-
-Floats = NDArray[np.float64]
+from benchmarks.frame import Floats
+from benchmarks.frame.timing import least
+from tacit.solvers.pca.rows import BoundedRows, Table
 
 SOLVERS = ("gauss", "stochastic", "variance-reduced", "power", "mod-sulq")
 AUTO, PLAIN, RANDOM = "auto", "not private", "random"
-DELTA = 1e-3
 WIDE = 4_000  # columns from which on a packed matrix takes a minute
+TIMED_K, TIMED_COLUMNS = 10, 20
 
 
 def fitted(X: Any, k: int, epsilon: float, seed: int, **options: Any) -> tuple[tacit.PCA, float]:
@@ -39,8 +37,7 @@ def random_components(d: int, k: int, seed: int) -> Floats:
 
 def svm_accuracy(components: Floats, X: Any, y: Any, seed: int) -> float:
     """Of a linear SVM on projected rows, fitted on a tenth of them with the best of four C on a fifth of that tenth."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(X.shape[0])
+    order = np.random.default_rng(seed).permutation(X.shape[0])
     tenth = len(order) // 10
     Z = np.asarray(X @ components.T)
     Z = Z / max(float(np.sqrt(np.mean(Z**2))), 1e-300)
@@ -60,28 +57,27 @@ def halves(X: Any, seed: int) -> tuple[Any, Any]:
     return np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
 
 
-# ---- the noise of the paper: one row a step, drawn evenly, n steps; gradients of norm at most G
+def fit_seconds(X: Any, rounds: int) -> dict[str, float]:
+    """A private fit with `gauss`, and the Gram product with an eigen-solve of its k largest values."""
+    d, k = X.shape[1], TIMED_K
+    actions = {
+        "private": lambda: fitted(X, k, 1.0, 0, delta=1e-3, center=False, row_norm=1.0),
+        "plain": lambda: eigh(X.T @ X, subset_by_index=[d - k, d - 1]),
+    }
+    return least(rounds, actions)
 
 
-def spca_multiplier(n: int, epsilon: float, part: float = 0.5) -> float:
-    """lambda_1 / G of DP-SPCA (Lemma 1) with T = n; `part` is its free constant mu."""
-    order = math.log(1.0 / DELTA) / ((1.0 - part) * epsilon) + 1.0
-    return math.sqrt(20.0 * n * order / (n**2 * epsilon * part))
-
-
-def vrpca_multiplier(n: int, epsilon: float, epochs: int = 1) -> float:
-    """lambda_2 / G of DP-VRPCA (Theorem 3) with T = n."""
-    return math.sqrt(n * epochs * math.log(1.0 / DELTA)) / (n * epsilon)
-
-
-def true_epsilon(n: int, multiplier: float, steps: int) -> float:
-    """Of steps that each see a row with probability 1 / n, at the paper's delta; coarser where it is in the tens."""
-    accountant = PLDAccountant(value_discretization_interval=1e-4 if multiplier > 0.5 else 1e-2)
-    event = dp_accounting.PoissonSampledDpEvent(1.0 / n, dp_accounting.GaussianDpEvent(multiplier))
-    accountant.compose(event, steps)
-    return float(accountant.get_epsilon(DELTA))
-
-
-def dense_if_small(X: Any) -> Any:
-    """Rows of few columns as an array."""
-    return X.toarray() if sparse.issparse(X) and X.shape[1] <= WIDE else X
+def pass_seconds(X: Any, rounds: int) -> dict[str, float]:
+    """A clipped pass of `stochastic`, over all rows and over a quarter, and the product it stands for."""
+    n, d = X.shape
+    V = np.linalg.qr(np.random.default_rng(0).normal(size=(d, TIMED_COLUMNS)))[0]
+    bounded = BoundedRows(Table.of(sparse.csr_array(X) if sparse.issparse(X) else X), np.zeros(d), 1.0)
+    quarter = np.sort(np.random.default_rng(1).permutation(n)[: n // 4])
+    few = X[quarter]
+    actions = {
+        "private": lambda: bounded.products(V, 0.1),
+        "plain": lambda: X.T @ (X @ V),
+        "private quarter": lambda: bounded.products(V, 0.1, quarter),
+        "plain quarter": lambda: few.T @ (few @ V),
+    }
+    return least(rounds, actions)

@@ -6,17 +6,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import svds
 from sklearn.preprocessing import normalize
 from sklearn.utils import murmurhash3_32
 
-import sets
+from benchmarks.frame import Floats, sets
 from tacit.metrics import subspace_distance
-
-Floats = NDArray[np.float64]
 
 PAPER = ("a9a", "MNIST", "news20")
 COLUMNS = 20_000  # that the words of news20 are hashed to

