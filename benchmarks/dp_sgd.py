@@ -8,11 +8,11 @@ be compared with, not to protect anyone.
 import time
 from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_cd_problems import Problem
 from tacit.privacy import Budget, Plan, Release
 
 Floats = NDArray[np.float64]
@@ -36,9 +36,7 @@ class Descent:
     All pairs see the same samples, each has its own noise.
     """
 
-    def __init__(
-        self, problem: Problem, batch: int, steps: Floats, clips: Floats, multiplier: float, seed: int
-    ) -> None:
+    def __init__(self, problem: Any, batch: int, steps: Floats, clips: Floats, multiplier: float, seed: int) -> None:
         self._problem, self._batch = problem, batch
         self._steps, self._clips, self._multiplier = steps, clips, multiplier
         self._rng = np.random.default_rng(seed)
@@ -60,7 +58,7 @@ class Descent:
 
 
 def weights_along(
-    problem: Problem,
+    problem: Any,
     passes: int,
     batch: int,
     points: Iterable[tuple[float, float]],

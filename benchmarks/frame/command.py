@@ -39,7 +39,7 @@ class Job:
             self.store.drop(self.made)
             self.begun = True
         listed = {name: list(value) if isinstance(value, list | tuple) else [value] for name, value in scores.items()}
-        taken = [round(value, 5) for value in (seconds if isinstance(seconds, list | tuple) else [seconds])]
+        taken = [float(f"{value:.6g}") for value in (seconds if isinstance(seconds, list | tuple) else [seconds])]
         table, name = more.pop("table", self.part), more.pop("set", self.name)
         self.store.add(Record(table, name, model, epsilon, seed, listed, taken, **more))
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_cd_methods import Coordinate
-from dp_cd_problems import Problem
+from benchmarks.dp_cd.methods import Coordinate
+from benchmarks.dp_cd.problems import Problem
+from benchmarks.frame import Floats
+from benchmarks.frame.solvers import SOLVERS
 from tacit import Lasso, LogisticRegression
-from tacit.solvers import SOLVERS
 
-Floats = NDArray[np.float64]
+Rule = Callable[[Problem, int], Floats | None]
 
 
-def _solver(solver: str, private: bool = False) -> Callable[[Problem, int], Floats | None]:
+def _solver(solver: str, private: bool = False) -> Rule:
     """A solver with its own rules, on the paper's problem; labels are in units of their public scale."""
     method = Coordinate(solver, solver, private=private, scaled=True)
 
@@ -28,7 +28,7 @@ def _solver(solver: str, private: bool = False) -> Callable[[Problem, int], Floa
     return fit
 
 
-def _estimator(solver: str, declared: bool) -> Callable[[Problem, int], Floats | None]:
+def _estimator(solver: str, declared: bool = False) -> Rule:
     """A whole fit. Estimators penalise standardised columns, so that imbalanced problems cannot be asked of them."""
 
     def fit(problem: Problem, seed: int) -> Floats | None:
@@ -39,11 +39,8 @@ def _estimator(solver: str, declared: bool) -> Callable[[Problem, int], Floats |
         if declared and not logistic:
             known["y_bounds"] = (-problem.label_bound, problem.label_bound)
         known |= {"epsilon": problem.epsilon, "delta": problem.delta, "solver": solver, "random_state": seed}
-        model: Any = (
-            LogisticRegression(C=1.0 / (problem.l2 * len(problem.y)), fit_intercept=False, **known)
-            if logistic
-            else Lasso(alpha=problem.l1, fit_intercept=False, **known)
-        )
+        penalty = {"C": 1.0 / (problem.l2 * len(problem.y))} if logistic else {"alpha": problem.l1}
+        model: Any = (LogisticRegression if logistic else Lasso)(fit_intercept=False, **penalty, **known)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the seed, and of a budget too small to find scales
             return np.ravel(model.fit(problem.X, problem.y).coef_)
@@ -51,21 +48,16 @@ def _estimator(solver: str, declared: bool) -> Callable[[Problem, int], Floats |
     return fit
 
 
-RULES: dict[str, tuple[str, Callable[[Problem, int], Floats | None]]] = {
+_DECLARED = "`row_norm` and `y_bounds` declared"
+RULES: dict[str, tuple[str, Rule]] = {
     "coordinate": ("DP-CD, constants declared", _solver("coordinate")),
     "coordinate private": ("DP-CD, private constants, column bounds declared", _solver("coordinate", private=True)),
     "greedy": ("greedy, constants declared", _solver("greedy")),
     "greedy private": ("greedy, private constants, column bounds declared", _solver("greedy", private=True)),
-    "coordinate fit": ('`solver="coordinate"`, nothing declared', _estimator("coordinate", declared=False)),
-    "coordinate fit declared": (
-        '`solver="coordinate"`, `row_norm` and `y_bounds` declared',
-        _estimator("coordinate", declared=True),
-    ),
-    "greedy fit": ('`solver="greedy"`, nothing declared', _estimator("greedy", declared=False)),
-    "greedy fit declared": (
-        '`solver="greedy"`, `row_norm` and `y_bounds` declared',
-        _estimator("greedy", declared=True),
-    ),
+    "coordinate fit": ('`solver="coordinate"`, nothing declared', _estimator("coordinate")),
+    "coordinate fit declared": (f'`solver="coordinate"`, {_DECLARED}', _estimator("coordinate", declared=True)),
+    "greedy fit": ('`solver="greedy"`, nothing declared', _estimator("greedy")),
+    "greedy fit declared": (f'`solver="greedy"`, {_DECLARED}', _estimator("greedy", declared=True)),
 }
 
 

@@ -4,23 +4,23 @@ DP-CD and greedy run as the library's solvers do, on columns in single precision
 do before (bounding, scales) is left out, because the problems are the paper's.
 """
 
-import math
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-import dp_sgd
-from dp_cd_problems import Problem
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Budget, CalibratedPlan, NoiseSource, Plan, Release
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from benchmarks.dp_cd import paper
+from benchmarks.dp_cd.problems import Problem
+from benchmarks.frame import Floats, dp_sgd, solvers
+from benchmarks.frame.solvers import LIMIT, SOLVERS, Budget, CalibratedPlan, Plan, Release, Task
+from benchmarks.frame.timing import in_turns, seconds
 
-Floats = NDArray[np.float64]
+CLIPS = np.logspace(-3.0, 6.0, 100).tolist()
 
 
 class Point(NamedTuple):
@@ -29,41 +29,6 @@ class Point(NamedTuple):
     step: float
     clip: float
     batch: int = 0
-
-
-class Method(Protocol):
-    """Something that can be tuned and run."""
-
-    @property
-    def label(self) -> str:
-        """What tables call it."""
-
-    def serves(self, problem: Problem) -> bool:
-        """Whether it runs on this problem."""
-
-    def points(self) -> list[list[Point]]:
-        """The paper's grid: for each step (and batch), the points by growing clip."""
-
-    def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
-        """The relative error of each point."""
-
-    def trace(
-        self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
-    ) -> tuple[list[float], list[float]]:
-        """Relative errors and seconds after each of the passes `at`, of a run planned for `passes`."""
-
-
-CLIPS = np.logspace(-3.0, 6.0, 100).tolist()
-
-
-def paper_multiplier(epsilon: float, delta: float, passes: int) -> float:
-    """Noise over sensitivity of a pass by the paper's appendix B: Renyi DP of Gaussians, converted as in its (16).
-
-    With u^2 the sum of (sensitivity / noise)^2 over all releases, the best order gives
-    epsilon = u^2 / 2 + u sqrt(2 log(1 / delta)), its (18).
-    """
-    root = math.sqrt(2.0 * math.log(1.0 / delta))
-    return math.sqrt(passes) / (math.sqrt(root**2 + 2.0 * epsilon) - root)
 
 
 @dataclass(frozen=True)
@@ -82,7 +47,7 @@ class Coordinate:
         return problem.loss in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
 
     def points(self) -> list[list[Point]]:
-        """Ten steps by a hundred clips."""
+        """The paper's grid: for each of ten steps, a hundred points by growing clip."""
         return [[Point(step, clip) for clip in CLIPS] for step in np.logspace(-2.0, 1.0, 10).tolist()]
 
     def task(self, problem: Problem, passes: int | None, point: Point | None = None) -> Task:
@@ -94,27 +59,27 @@ class Coordinate:
         if point is not None:
             chosen |= {"step": point.step, "clip": point.clip}
         budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
-        penalty = "l1" if problem.l1 > 0.0 else "l2"
-        n, p = problem.shape
-        return Task(n, p, problem.loss, 1, False, False, budget, (penalty,), Options(**chosen))
+        return solvers.asked(problem.shape, problem.loss, budget, "l1" if problem.l1 > 0.0 else "l2", **chosen)
 
     def calibrated(self, problem: Problem, passes: int | None) -> CalibratedPlan:
         """The releases of that many passes, with their noise."""
-        return _calibrated(self, problem, passes)
+        task = self.task(problem, passes)
+        if not self.paper or passes is None:
+            return solvers.calibrated(self.solver, task)
+        noise = paper.multiplier(problem.epsilon, problem.delta, passes)
+        (release,) = solvers.planned(self.solver, task).releases
+        return Plan(Release(release.name, release.kind, count=release.count, multiplier=noise)).calibrate(task.budget)
 
     def fit(self, problem: Problem, task: Task, calibrated: CalibratedPlan, seed: int) -> tuple[Floats, float]:
         """The weights in the problem's units, and the seconds that the solver took."""
         Z, scales = _columns(problem, self.private)
         label = problem.label_bound / LIMIT if self.scaled and problem.loss == "squared" else 1.0
-        strengths = Strengths(problem.l2 * scales**2, problem.l1 * scales / label)
-        rows = Rows(Z, problem.y / label)
-        start = time.perf_counter()
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            weights = SOLVERS[self.solver].run(task, rows, strengths, meter).weights
-        return weights[0, :-1] * scales * label, time.perf_counter() - start
+        penalties = {"l2": problem.l2 * scales**2, "l1": problem.l1 * scales / label}
+        weights, took = solvers.fitted(self.solver, task, (Z, problem.y / label), calibrated, seed, **penalties)
+        return weights[:-1] * scales * label, took
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
-        """One fit for each point."""
+        """The relative error of each point, by one fit for each."""
         calibrated = self.calibrated(problem, passes)
         fits = [self.fit(problem, self.task(problem, passes, point), calibrated, seed)[0] for point in points]
         return problem.relative_error(np.column_stack(fits))
@@ -122,31 +87,24 @@ class Coordinate:
     def trace(
         self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
     ) -> tuple[list[float], list[float]]:
-        """Shorter runs, with the noise of the whole one."""
-        whole = self.calibrated(problem, passes)
-        errors, seconds = [], []
+        """Relative errors and seconds after each of the passes `at`, of shorter runs with the noise of the whole."""
+        whole, errors, taken = self.calibrated(problem, passes), [], []
         for mark in at:
             task = self.task(problem, mark, point)
-            counts = {r.name: r.count for r in SOLVERS[self.solver].plan(task, 1.0).releases}
-            parts = (
-                replace(r, share=None, multiplier=whole.multiplier(r.name), count=counts[r.name])
-                for r in whole.plan.releases
-            )
-            weights, took = self.fit(problem, task, Plan(*parts).calibrate(whole.budget), seed)
+            weights, took = self.fit(problem, task, solvers.stopped(self.solver, whole, task), seed)
             errors.append(float(problem.relative_error(weights)[0]))
-            seconds.append(took)
-        return errors, seconds
+            taken.append(took)
+        return errors, taken
 
+    def pass_clock(self, problem: Problem, short: int = 2, long: int = 22) -> Callable[[], float]:
+        """Seconds of one more pass: between a short and a long fit, calibrated before."""
+        runs = [(self.task(problem, p, Point(1.0, 1.0)), self.calibrated(problem, p)) for p in (short, long)]
 
-@cache
-def _calibrated(method: Coordinate, problem: Problem, passes: int | None) -> CalibratedPlan:
-    task = method.task(problem, passes)
-    plan = SOLVERS[method.solver].plan(task, 1.0)
-    if method.paper and passes is not None:
-        multiplier = paper_multiplier(problem.epsilon, problem.delta, passes)
-        (release,) = plan.releases
-        plan = Plan(Release(release.name, release.kind, count=release.count, multiplier=multiplier))
-    return plan.calibrate(task.budget)
+        def measure() -> float:
+            first, second = (self.fit(problem, task, calibrated, 0)[1] for task, calibrated in runs)
+            return (second - first) / (long - short)
+
+        return measure
 
 
 @cache
@@ -189,8 +147,8 @@ class SGD:
         self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
     ) -> tuple[list[float], list[float]]:
         """Along one run."""
-        weights, seconds = dp_sgd.weights_along(problem, passes, point.batch, [point[:2]], seed, at)
-        return [float(problem.relative_error(w)[0]) for w in weights], seconds
+        weights, taken = dp_sgd.weights_along(problem, passes, point.batch, [point[:2]], seed, at)
+        return [float(problem.relative_error(w)[0]) for w in weights], taken
 
     def noiseless_error(self, problem: Problem, passes: int) -> float:
         """The relative error at the best step and batch, without noise and clipping: what noise is not to blame for."""
@@ -201,11 +159,17 @@ class SGD:
             errors.append(float(problem.relative_error(weights).min()))
         return min(errors)
 
+    def pass_clock(self, problem: Problem, batch: int = 256) -> Callable[[], float]:
+        """Seconds of one pass."""
+        steps = dp_sgd.steps_of(len(problem.y), batch, 1)
+        descent = dp_sgd.Descent(problem, batch, np.array([1e-3]), np.array([1.0]), 1.0, 0)
+        return lambda: seconds(lambda: [descent.step() for _ in range(steps)])
+
 
 _PAPER = (("clipping", "coordinate"), ("order", "random"), ("averaging", "last"))
 _LAST, _TAIL = (("averaging", "last"),), (("averaging", "tail"),)
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Coordinate | SGD] = {
     "paper": Coordinate("DP-CD, the paper's form and accounting", "coordinate", _PAPER, paper=True),
     "form": Coordinate("DP-CD, the paper's form, our accounting", "coordinate", _PAPER),
     "ours": Coordinate("DP-CD, ours, last iterate", "coordinate", _LAST),
@@ -214,3 +178,23 @@ METHODS: dict[str, Method] = {
     "greedy": Coordinate("greedy", "greedy"),
     "sgd": SGD("DP-SGD"),
 }
+TRACED = tuple(name for name in METHODS if name != "tail")
+"""Those with iterates to draw; an average over the tail has none."""
+
+
+def _product_clock(problem: Problem, dtype: type[np.floating]) -> Callable[[], float]:
+    """Seconds of one `X.T @ r`, with `X` by columns as DP-CD reads it."""
+    X, r = np.asfortranarray(problem.X, dtype=dtype), problem.y.astype(dtype)
+    repeats = min(100, max(1, 20_000_000 // X.size))
+    return lambda: seconds(lambda: [X.T @ r for _ in range(repeats)]) / repeats
+
+
+def timings(problem: Problem, rounds: int) -> Iterator[tuple[int, int, str, float]]:
+    """Number of BLAS threads (one, and one for each core), round, model and seconds of a pass or product; in turns."""
+    timed = [name for name in ("ours", "form", "greedy", "sgd") if METHODS[name].serves(problem)]
+    clocks = {name: METHODS[name].pass_clock(problem) for name in timed}
+    clocks |= {f"{kind.__name__} product": _product_clock(problem, kind) for kind in (np.float64, np.float32)}
+    for threads in sorted({1, os.cpu_count() or 1}):
+        with threadpool_limits(threads):
+            for turn, name, took in in_turns(rounds, clocks):
+                yield threads, turn, name, took

@@ -12,16 +12,12 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 
-import sets
+from benchmarks.frame import Floats, losses, sets
+from benchmarks.frame.solvers import CURVATURE, LossName
 from tacit.datasets import make_dp_cd
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import LossName
-
-Floats = NDArray[np.float64]
 
 NAMES = (
     "Electricity, imbalanced",
@@ -85,18 +81,14 @@ class Problem:
 
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
-        if self.loss == "squared":
-            return margins - y
-        with np.errstate(over="ignore"):
-            return -y / (1.0 + np.exp(y * margins))
+        return losses.slopes(self.loss, margins, y)
 
     def objective(self, w: Floats) -> Floats:
         """The objective of each column of `w`; infinite where the weights are not numbers any more."""
         w = w.reshape(len(w), -1)
         with np.errstate(all="ignore"):
-            margins, y = self.X @ w, self.y[:, None]
-            losses = 0.5 * (margins - y) ** 2 if self.loss == "squared" else np.logaddexp(0.0, -y * margins)
-            values = losses.mean(axis=0) + self.l1 * np.abs(w).sum(axis=0) + 0.5 * self.l2 * (w**2).sum(axis=0)
+            loss = losses.values(self.loss, self.X @ w, self.y[:, None]).mean(axis=0)
+            values = loss + self.l1 * np.abs(w).sum(axis=0) + 0.5 * self.l2 * (w**2).sum(axis=0)
         return np.where(np.isfinite(values), values, np.inf)
 
     @cached_property
@@ -147,10 +139,12 @@ def problem(name: str) -> Problem:
     return Problem(name, "squared", X, np.asarray(y, dtype=np.float64), strength, 0.0, 1.0, bounds, label_bound=5.0)
 
 
-def synthetic(n: int, p: int, loss: LossName) -> Problem:
-    """A dense problem of any size, for timing."""
+def synthetic(name: str) -> Problem:
+    """A dense problem for timing, of the size and the loss in its name."""
+    size, _, loss = name.partition(", ")
+    n, p = (int(part.replace(",", "")) for part in size.split(" x "))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
     y = X @ rng.standard_normal(p) / math.sqrt(p) + rng.standard_normal(n)
     labels = y if loss == "squared" else np.where(y > 0, 1.0, -1.0)
-    return Problem(f"{n:,} x {p}, {loss}", loss, X, labels, 0.0, 1.0 / n, epsilon=1.0)
+    return Problem(name, loss, X, labels, 0.0, 1.0 / n, epsilon=1.0)

@@ -1,11 +1,12 @@
 """Tuning over the paper's grid, as the paper does it: on the data, for free, by the mean error of a few runs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dp_cd_methods import Method, Point
-from dp_cd_problems import Problem
+from benchmarks.dp_cd import paper, problems
+from benchmarks.dp_cd.methods import Point
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,10 @@ class Effort:
     refined: int = 2  # points whose neighbours in the full grid are run too
     runs: int = 5  # of a point, to tune
     seeds: int = 10  # fresh ones, to report
+    passes: tuple[int, ...] = paper.PASSES
+    sets: tuple[str, ...] = problems.NAMES
+    timed: tuple[str, ...] = ("20,000 x 100, squared", "20,000 x 100, logistic")
+    rounds: int = 9  # of timing
 
     @property
     def tuning_seeds(self) -> range:
@@ -31,10 +36,10 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(steps_apart=2, clips_apart=9, kept=5, refined=0, runs=2, seeds=3)
+QUICK = Effort(2, 9, 5, 0, 2, 3, (5, 20), (*problems.NAMES[::2],), rounds=3)
 
 
-def tune(method: Method, problem: Problem, passes: int, effort: Effort) -> tuple[Point, float]:
+def tune(method: Any, problem: Any, passes: int, effort: Effort) -> tuple[Point, float]:
     """The point with the lowest mean error over the tuning seeds, and that mean.
 
     One run of every point of the coarse grid; the best of them run on all seeds; then the clips next to the very best.
