@@ -10,7 +10,6 @@ import numpy as np
 from benchmarks.dp_cd import problems
 from benchmarks.dp_cd.methods import METHODS, TRACED
 from benchmarks.dp_cd.paper import PASSES, TABLE_2, TABLE_3_AT_50_PASSES, printed
-from benchmarks.dp_cd.tuning import FULL
 from benchmarks.dp_cd.untuned import RULES
 from benchmarks.frame.page import Page
 from benchmarks.frame.plots import Canvas, Line, Panel
@@ -31,7 +30,6 @@ class CoordinatePage(Page):
     """What stands in the template."""
 
     template = Path(__file__).with_name("page.md")
-    apart, runs, kept, refined, seeds = FULL.clips_apart, FULL.runs, FULL.kept, FULL.refined, FULL.seeds
     batches = " and ".join(map(str, METHODS["sgd"].batches))  # type: ignore[union-attr]
 
     def names(self, part: str) -> list[str]:
@@ -112,9 +110,6 @@ class CoordinatePage(Page):
         rest = f"; **not reached** at {', '.join(above)}" if above else ""
         return f"{cells - len(above)} of {cells} cells at or below the printed {method}{rest}"
 
-    def untuned_seeds(self) -> int:
-        return self.results.most("untuned")
-
     def untuned(self) -> str:
         def cell(row: str, name: str) -> str:
             if row == "zero":
@@ -131,9 +126,6 @@ class CoordinatePage(Page):
         """Tables of timings, by the number of threads."""
         found = [name for name in self.results.distinct("table") if name.startswith("timing")]
         return sorted(found, key=lambda name: int(name.split()[1]))
-
-    def rounds(self) -> int:
-        return self.results.most(self.timed()[0])
 
     def time_table(self) -> str:
         head = ["problem", "BLAS", "DP-CD, ms", "/ X.T @ r, float64", "/ X.T @ r, float32"]
@@ -155,9 +147,6 @@ class CoordinatePage(Page):
                 greedy = f"{t['greedy'] / double:.1f}" if "greedy" in t else "-"
                 rows.append([*cells, f"{t['form'] / t['ours']:.2f}", greedy])
         return lines(head, rows)
-
-    def traced(self) -> int:
-        return self.results.most("trace")
 
     def chosen(self) -> str:
         counts, rows = self.passes("tuning"), []

@@ -1,14 +1,15 @@
 """Pages from a template and from records; nothing is measured.
 
-A template is Markdown with placeholders as in `str.format`, which are attributes or methods of a `Page`. A paragraph
-that is nothing but a placeholder is a block, as tables are. A section is left out if all of its blocks are empty. Under
-its heading may stand `<!-- needs: table -->`, which leaves it out if that table has no records, or
-`<!-- each: name -->`, which repeats it for each dictionary of that list.
+A template is Markdown with placeholders as in `str.format`, which are attributes or methods of a `Page`; `most[table]`
+is the number of seeds of a table, and `effort.seeds` how many there were to be. A paragraph that is nothing but a
+placeholder is a block, as tables are. A section is left out if all of its blocks are empty. Under its heading may stand
+`<!-- needs: table -->`, which leaves it out if that table has no records, or `<!-- each: name -->`, which repeats it
+for each dictionary of that list.
 """
 
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ class Page:
     def __init__(self, records: Iterable[Record], effort: Any = None, quick: bool = False) -> None:
         self.results = Results(records)
         self.effort, self.quick = effort, quick
+        self.most, self.size = _Found(self.results.most), _Found(self.results.size)  # by table
 
     def __getitem__(self, name: str) -> Any:
         value = getattr(self, name)
@@ -47,7 +49,7 @@ class Page:
             return
         paragraphs = re.sub(r"\n<!-- .* -->", "", section).strip().split("\n\n")
         for item in self[told["each"]] if "each" in told else ({},):
-            known = _Known(item, self)
+            known = _Found(self.__getitem__, item)
             blocks = {text: text.format_map(known) for text in paragraphs if re.fullmatch(r"{\w+}", text)}
             if any(blocks.values()) or not blocks:
                 drawn = (blocks[text] if text in blocks else text.format_map(known) for text in paragraphs)
@@ -63,12 +65,12 @@ class Page:
         self.figures(folder)
 
 
-class _Known(dict[str, Any]):
-    """What a section's own item knows, and else the page."""
+class _Found(dict[str, Any]):
+    """What is known, and a way to find the rest."""
 
-    def __init__(self, item: Mapping[str, Any], page: Page) -> None:
-        super().__init__(item)
-        self._page = page
+    def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any] | None = None) -> None:
+        super().__init__(known or {})
+        self._find = find
 
     def __missing__(self, name: str) -> Any:
-        return self._page[name]
+        return self._find(name)

@@ -2,23 +2,21 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-import dp_sgd
 import tacit
-from dp_scd_problems import Split
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Budget, NoiseSource, Plan
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task
+from benchmarks.dp_scd.problems import Split
+from benchmarks.frame import Floats, dp_sgd, solvers
+from benchmarks.frame.solvers import LIMIT, Budget, Task
+from benchmarks.frame.timing import seconds
 
-Floats = NDArray[np.float64]
 EPOCHS = 10
 
 
@@ -28,21 +26,6 @@ class Point(NamedTuple):
     batch: int = 0
     clip: float = 0.0
     step: float = 0.0
-
-
-class Method(Protocol):
-    """Something that can be tuned and run."""
-
-    @property
-    def label(self) -> str:
-        """What tables call it."""
-
-    @property
-    def grid(self) -> list[Point]:
-        """The points to tune over; one is nothing to tune."""
-
-    def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
-        """The test score of each point."""
 
 
 def rule_clip(split: Split, batch: int) -> float:
@@ -78,24 +61,16 @@ class Dual:
         if point.clip:
             unit = {"sequential": split.largest_slope * math.sqrt(d), "primal": 1.0}.get(self.variant)
             chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
-        return Task(n, d, split.loss, 1, False, False, budget, ("l2",), Options(**chosen))
+        return solvers.asked((n, d), split.loss, budget, **chosen)
 
     def weights(self, split: Split, budget: Budget, point: Point, seed: int, stop_after: int | None = None) -> Floats:
         """The weights; those after fewer passes have the noise of the whole run."""
-        solver = SOLVERS["dual"]
-        whole = self.task(split, budget, point, self.passes)
-        task = whole if stop_after is None else self.task(split, budget, point, stop_after)
-        calibrated = solver.plan(whole if budget.is_private else task, 1.0).calibrate(budget)
-        if task is not whole and budget.is_private:
-            counts = {r.name: r.count for r in solver.plan(task, 1.0).releases}
-            parts = (
-                replace(r, share=None, multiplier=calibrated.multiplier(r.name), count=counts[r.name])
-                for r in calibrated.plan.releases
-            )
-            calibrated = Plan(*parts).calibrate(budget)
-        strengths = Strengths(np.full(task.d, split.l2), np.zeros(task.d))
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            return solver.run(task, Rows(split.X, split.y), strengths, meter).weights[0, :-1]
+        task = self.task(split, budget, point, stop_after or self.passes)
+        whole = self.task(split, budget, point, self.passes) if budget.is_private else task
+        plan = solvers.planned("dual", whole).calibrate(budget)
+        if task != whole:
+            plan = solvers.stopped("dual", plan, task)
+        return solvers.fitted("dual", task, (split.X, split.y), plan, seed, l2=split.l2)[0][:-1]
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """One run for each point."""
@@ -194,7 +169,7 @@ class Estimator:
 _BATCHES = (100, 300, 1_000, 3_000)
 _CLIPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Estimator | Dual | SGD] = {
     "fit": Estimator("ours, the whole estimator, untuned"),
     "rule": Dual("ours, untuned", "secret", passes=None),
     "tuned": Dual("ours, tuned", "secret", _BATCHES, _CLIPS),
@@ -205,3 +180,42 @@ METHODS: dict[str, Method] = {
     "tail": SGD("DP-SGD, tail average, tuned", tail=True),
 }
 """By the names that records have."""
+
+
+# The time of one epoch, against `X @ v` plus `X.T @ z` on the same rows in double precision. The solver has dense rows
+# in single precision, as the driver of a fit stores them for it.
+
+TIMED_SIZE = (50_000, 100)
+DENSITY = 0.1  # of the sparse rows
+LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared hinge": math.inf}
+TIMED = tuple(f"{kind}, {loss}" for kind in ("dense", "CSR") for loss in LIMITS)
+
+
+def _rows(kind: str, loss: str, size: tuple[int, int]) -> tuple[Any, Floats]:
+    """Random rows of norm sqrt(d) at most, and targets."""
+    rng, (n, d) = np.random.default_rng(0), size
+    Z: Any = rng.standard_normal((n, d))
+    if kind == "CSR":
+        Z *= rng.random((n, d)) < DENSITY
+    Z *= math.sqrt(d) / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-12)
+    signal = Z @ rng.standard_normal(d) / math.sqrt(d) + rng.standard_normal(n)
+    targets = np.clip(signal, -3, 3) if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
+    return csr_array(Z) if kind == "CSR" else Z, targets
+
+
+def clocks(name: str, size: tuple[int, int], short: int = 1, long: int = 11) -> dict[str, Callable[[], float]]:
+    """Seconds of one more epoch, between a short and a long run that are calibrated before, and of the products."""
+    kind, loss = name.split(", ")
+    Z, targets = _rows(kind, loss, size)
+    data, runs = (Z if kind == "CSR" else Z.astype(np.float32), targets), []
+    for epochs in (short, long):
+        options = {"n_passes": epochs, "batch_size": min(300, size[0]), "sparse": kind == "CSR", "intercept": True}
+        task = solvers.asked(size, loss, Budget(1.0, 1e-3), **options)  # type: ignore[arg-type]
+        runs.append((task, solvers.calibrated("dual", task)))
+
+    def epoch() -> float:
+        first, second = (solvers.fitted("dual", task, data, plan, 0, l2=1.0 / size[0])[1] for task, plan in runs)
+        return (second - first) / (long - short)
+
+    v, z = np.ones(size[1]), np.ones(size[0])
+    return {"epoch": epoch, "products": lambda: seconds(lambda: [(Z @ v, Z.T @ z) for _ in range(10)]) / 10}

@@ -13,19 +13,14 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import sets
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import LossName
-
-Floats = NDArray[np.float64]
+from benchmarks.frame import Floats, losses, sets
+from benchmarks.frame.solvers import CURVATURE, LIMIT, LossName
 
 # The set, the loss and the paper's lambda for each.
 CASES: dict[str, tuple[str, LossName, float]] = {
@@ -76,23 +71,13 @@ class Split:
 
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
-        if self.loss == "squared":
-            return margins - y
-        if self.loss == "hinge":
-            return np.where(y * margins < 1.0, -y, 0.0)
-        with np.errstate(over="ignore"):
-            return -y / (1.0 + np.exp(y * margins))
+        return losses.slopes(self.loss, margins, y)
 
     def objective(self, w: Floats) -> float:
         """On the training rows; infinite where the weights are not numbers any more."""
         with np.errstate(all="ignore"):
-            margins = self.X @ w
-            losses = {
-                "squared": lambda: 0.5 * (margins - self.y) ** 2,
-                "hinge": lambda: np.maximum(0.0, 1.0 - self.y * margins),
-                "logistic": lambda: np.logaddexp(0.0, -self.y * margins),
-            }[self.loss]()
-            value = float(losses.mean() + 0.5 * self.l2 * (w @ w))
+            loss = losses.values(self.loss, self.X @ w, self.y)
+            value = float(loss.mean() + 0.5 * self.l2 * (w @ w))
         return value if math.isfinite(value) else math.inf
 
     def score_of_margins(self, margins: Floats) -> float:
