@@ -73,7 +73,7 @@ bench: venv
 	$(BIN)/python benchmarks/text_rule.py
 	$(BIN)/python -m benchmarks.dp_cd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_scd --data $(DATA)
-	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
 	$(BIN)/python benchmarks/federated.py --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py

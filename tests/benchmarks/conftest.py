@@ -11,8 +11,8 @@ from benchmarks.frame.records import Store
 class TinyRun:
     """Runs a benchmark, and tells what it kept, measured and drew."""
 
-    def __init__(self, folder, capsys):
-        self.folder, self._capsys = folder, capsys
+    def __init__(self, folder, capsys, monkeypatch):
+        self.folder, self._capsys, self._monkeypatch = folder, capsys, monkeypatch
         self.measured = []  # the cases of the last run
 
     def __call__(self, benchmark, *options):
@@ -28,6 +28,7 @@ class TinyRun:
 
     def goes_on(self, benchmark, few, again):
         """A run that stopped goes on; asked for again, it repeats nothing else. The records before and after."""
+        self._monkeypatch.setattr(benchmark.page, "figures", lambda *_: None)
         before = self(benchmark, *few)
         assert self.measured
         for option in ("--resume", "--render-only"):
@@ -39,5 +40,5 @@ class TinyRun:
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
-    return TinyRun(tmp_path, capsys)
+def run(tmp_path, capsys, monkeypatch):
+    return TinyRun(tmp_path, capsys, monkeypatch)

@@ -14,24 +14,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import tacit
-from dp_fw_problems import Split
+from benchmarks.dp_fw.problems import Split
+from benchmarks.frame import Floats, solvers
 from tacit.kernels import gradient as codes
 from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, text
+from tacit.solvers import Rows, Task, text
 from tacit.solvers.ball import Gradient, Path, Scoring
-from tacit.solvers.ball_sparse import RecomputedGradient
 from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
-from tacit.solvers.passes import CURVATURE
-
-Floats = NDArray[np.float64]
 
 PAPER_ITERATIONS, PAPER_RADIUS = 4_000, 50.0
 ENTRY = 0.1  # the bound on entries of rows of norm 1: the default of the estimators for row_norm=1
@@ -56,24 +52,20 @@ class FrankWolfe:
 
     def task(self, X: Any, budget: Budget) -> Task:
         """What the solver may know."""
-        options = Options(n_iter=self.count, l1_radius=self.radius, entry_bound=self.bound, sampler=self.sampler)
-        return Task(*X.shape, "logistic", 1, issparse(X), False, budget, ("l2",), options)
+        options = {"n_iter": self.count, "l1_radius": self.radius, "entry_bound": self.bound, "sampler": self.sampler}
+        return solvers.asked(X.shape, "logistic", budget, sparse=issparse(X), **options)
 
     def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
         """The weights, and the processor's seconds for calibration and for the run."""
-        solver, task = SOLVERS["frank-wolfe"], self.task(X, budget)
-        start = time.process_time()
-        calibrated = solver.plan(task, 1.0).calibrate(budget)
-        ready = time.process_time()
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            zeros = np.zeros(task.d)
-            weights = solver.run(task, Rows(X, y, self.bound), Strengths(zeros, zeros), meter).weights
-        return weights[0, :-1], ready - start, time.process_time() - ready
+        task, start = self.task(X, budget), time.process_time()
+        plan, ready = solvers.planned("frank-wolfe", task).calibrate(budget), time.process_time()
+        weights, _ = solvers.fitted("frank-wolfe", task, (X, y, self.bound), plan, seed)
+        return weights[:-1], ready - start, time.process_time() - ready
 
     def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Meter]:
         """The task, and a meter on its plan."""
         task = self.task(X, budget)
-        return task, Meter(SOLVERS["frank-wolfe"].plan(task, 1.0).calibrate(budget), NoiseSource(seed))
+        return task, Meter(solvers.planned("frank-wolfe", task).calibrate(budget), NoiseSource(seed))
 
     def gradient(
         self, kind: type[Gradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
@@ -83,8 +75,8 @@ class FrankWolfe:
         path, limit = Path(self.count, self.radius), slope_limit(task, self.radius * self.bound, 0.0)
         if tolerance is None:
             tolerance = settings.tolerance * limit
-        loss = "logistic"
-        scoring = Scoring(codes.LOGISTIC, self.bound, limit, CURVATURE[loss], _units(task, meter), 0.0, tolerance)
+        curvature = solvers.CURVATURE["logistic"]
+        scoring = Scoring(codes.LOGISTIC, self.bound, limit, curvature, _units(task, meter), 0.0, tolerance)
         sampler = self.sampler if meter.multiplier("vertices") > 0.0 else None
         return kind(X, y, scoring, path, sampler), path, scoring
 
@@ -111,11 +103,6 @@ def partial_seconds(
         gradient.step(made + 2, *draw.release(meter, "vertices"))
         made += 1
     return begun, (time.process_time() - start) / made, made
-
-
-def algorithm_1(split: Split, budget: Budget, at_least: float, count: int) -> tuple[float, float, int]:
-    """The same for dense recomputation, and a selection that looks at all vertices."""
-    return partial_seconds(FrankWolfe(count, sampler="gumbel"), RecomputedGradient, split, budget, at_least)
 
 
 # Scores
@@ -251,9 +238,10 @@ def plain(split: Split) -> Measured:
     return scores_of(model.decision_function(split.X_test), split.y_test, model.coef_), took, ""
 
 
-def majority(split: Split) -> float:
-    """The accuracy of the class that is more frequent among the training rows."""
-    return float(np.mean(split.y_test == (1.0 if np.mean(split.y) > 0.0 else -1.0)))
+def majority(split: Split) -> dict[str, float]:
+    """Scores of the class that is more frequent among the training rows."""
+    right = np.mean(split.y_test == (1.0 if np.mean(split.y) > 0.0 else -1.0))
+    return {"accuracy": float(right), "auc": 0.5, "sparsity": 1.0}
 
 
 def gap(X: Any, y: Floats, weights: Floats, radius: float, bound: float) -> float:

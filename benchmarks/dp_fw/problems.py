@@ -14,14 +14,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.model_selection import train_test_split
 
-import sets
-
-Floats = NDArray[np.float64]
+from benchmarks.frame import Floats, sets
 
 COMMON, INFORMATIVE = 100, 50  # ranks without a say in the class, and those with one after them
 TEST_ROWS = 10_000
