@@ -75,7 +75,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.dp_scd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
-	$(BIN)/python benchmarks/federated.py --data $(DATA)
+	$(BIN)/python -m benchmarks.federated --data $(DATA)
 	$(BIN)/python benchmarks/peers/setup.py
 	$(BIN)/python benchmarks/dense.py --data $(DATA)
 

@@ -32,7 +32,7 @@ class Page:
     def __init__(self, records: Iterable[Record], effort: Any = None, quick: bool = False) -> None:
         self.results = Results(records)
         self.effort, self.quick = effort, quick
-        self.most, self.size = _Found(self.results.most), _Found(self.results.size)  # by table
+        self.most, self.size = Found(self.results.most), Found(self.results.size)  # by table
 
     def __getitem__(self, name: str) -> Any:
         value = getattr(self, name)
@@ -49,8 +49,8 @@ class Page:
             return
         paragraphs = re.sub(r"\n<!-- .* -->", "", section).strip().split("\n\n")
         for item in self[told["each"]] if "each" in told else ({},):
-            known = _Found(self.__getitem__, item)
-            blocks = {text: text.format_map(known) for text in paragraphs if re.fullmatch(r"{\w+}", text)}
+            known = Found(self.__getitem__, item)
+            blocks = {text: text.format_map(known) for text in paragraphs if re.fullmatch(r"{[\w \[\]]+}", text)}
             if any(blocks.values()) or not blocks:
                 drawn = (blocks[text] if text in blocks else text.format_map(known) for text in paragraphs)
                 yield from (text for text in drawn if text)
@@ -65,7 +65,7 @@ class Page:
         self.figures(folder)
 
 
-class _Found(dict[str, Any]):
+class Found(dict[str, Any]):
     """What is known, and a way to find the rest."""
 
     def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any] | None = None) -> None:

@@ -10,7 +10,7 @@ from benchmarks.frame.page import Page
 from benchmarks.frame.records import Record, Results, Store
 from benchmarks.frame.tables import counted, spread, table
 
-FOLDERS = ("dp_cd", "dp_scd", "dp_fw", "dp_pca")
+FOLDERS = ("dp_cd", "dp_scd", "dp_fw", "dp_pca", "federated")
 
 
 def record(table="speed", model="ours", seed=0, **scores):

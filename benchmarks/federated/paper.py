@@ -31,6 +31,11 @@ SETTINGS: list[Setting] = [
 ]
 
 
+def named() -> dict[str, Setting]:
+    """The settings by the names of their records."""
+    return {", ".join(f"{key} = {value:g}" for key, value in setting.items()): setting for setting in SETTINGS}
+
+
 @lru_cache
 def sketch_norms(n: int, m: int) -> tuple[float, float]:
     """The largest column norm and the leading singular value of a Gaussian sketch."""
@@ -73,8 +78,3 @@ def true_epsilons(n: float, m: float, K: float, T: float, epsilon: float) -> dic
         "true, one column": paper_true_epsilon(rows, workers, rounds, epsilon, delta, int(m), shared=1),
         "indices, at most": index_epsilon(rows, workers, rounds, epsilon, delta),
     }
-
-
-if __name__ == "__main__":
-    for setting in SETTINGS:
-        print(setting, {name: f"{value:.4g}" for name, value in true_epsilons(**setting).items()})

@@ -11,16 +11,12 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit
 
-import sets
+from benchmarks.frame import Floats, losses, sets
 from tacit.datasets import make_featurewise_frank_wolfe
 from tacit.federated import Party
 from tacit.problems import L1Ball
-
-Floats = NDArray[np.float64]
 
 DENSITY = 0.01
 RADIUS = 5.0
@@ -67,16 +63,11 @@ class Problem:
 
     def value(self, predictions: Floats) -> float:
         """The loss of these predictions."""
-        if self.loss == "squared":
-            residuals = predictions - self.y
-            return float(residuals @ residuals) / (2.0 * len(self.y))
-        return float(np.mean(np.logaddexp(0.0, -self.y * predictions)))
+        return float(np.mean(losses.values(self.loss, predictions, self.y)))
 
     def slopes(self, predictions: Floats) -> Floats:
         """The derivative of the loss in each prediction."""
-        if self.loss == "squared":
-            return (predictions - self.y) / len(self.y)
-        return -self.y * expit(-self.y * predictions) / len(self.y)
+        return losses.slopes(self.loss, predictions, self.y) / len(self.y)
 
     @cached_property
     def at_zero(self) -> float:

@@ -11,7 +11,8 @@ has a ball of the whole radius, so that all of them together are allowed K times
 
 import numpy as np
 
-from federated_problems import Floats, Problem
+from benchmarks.federated.problems import Problem
+from benchmarks.frame import Floats
 from tacit.federated.blocks import Balls, Custom, Distributed, Domain, Sampling, TauNice, block_frank_wolfe, elementary
 from tacit.privacy import NoiseSource
 

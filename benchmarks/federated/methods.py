@@ -10,12 +10,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 import tacit
-from federated_problems import Problem
+from benchmarks.federated.problems import Problem
 from tacit.federated import FederatedLasso, FederatedLogisticRegression
 from tacit.federated.protocols.feature_sharing import FeatureSharing
 from tacit.federated.protocols.marginals import Marginals
@@ -38,15 +38,6 @@ class Setting:
 
 Measured = tuple[dict[str, list[float]], float]
 """Scores, and the seconds of the fit."""
-
-
-class Method(Protocol):
-    """A problem and a setting give a loss."""
-
-    label: str
-
-    def measure(self, problem: Problem, setting: Setting) -> Measured:
-        """One fit."""
 
 
 def scores_of(problem: Problem, predictions: Any, **more: float) -> dict[str, list[float]]:
@@ -145,7 +136,7 @@ MARGINALS, CENTRAL, SHORT = "marginals", "central", "central short"
 SHORT_COUNT = 16
 PRODUCT, SERIAL, BEST = "product", "serial", "best"
 SHARING = (PRODUCT, SERIAL, BEST)
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Federated | Central] = {
     MARGINALS: Federated("marginals"),
     **{
         geometry: Federated(f"feature-sharing, {geometry}", {"protocol": "feature-sharing", "geometry": geometry})
