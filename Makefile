@@ -68,9 +68,9 @@ bench: venv
 	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
 	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
 	$(BIN)/python -m benchmarks.rules.judges
-	$(BIN)/python benchmarks/coordinate_rule.py
-	$(BIN)/python benchmarks/dual_rule.py
-	$(BIN)/python benchmarks/text_rule.py
+	$(BIN)/python -m benchmarks.rules.coordinate --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.dual --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.text --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_cd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_scd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)

@@ -7,7 +7,6 @@ from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
 
@@ -23,7 +22,6 @@ def bench():
     sys.path.insert(0, str(BENCHMARKS))
     try:
         modules = {name: importlib.import_module(name) for name in MODULES}
-        modules["judges"] = importlib.import_module("rules.judges")
         peers = {name: importlib.import_module(f"peers.{name}") for name in ("grids", "problem", "setup")}
     finally:
         sys.path.remove(str(BENCHMARKS))
@@ -176,12 +174,6 @@ def test_public_bounds_hold_for_every_row(bench, name):
     else:
         np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
         assert set(y) == {0, 1}
-
-
-def test_judges_are_encoded_row_by_row(bench):
-    frame = pd.DataFrame({"size": [1.5, None, 3.0], "color": ["red", "blue", None]})
-    expected = [[1.5, 0, 0, 1, 0], [0, 1, 1, 0, 0], [3.0, 0, 0, 0, 1]]  # size, missing, blue, red, missing
-    np.testing.assert_array_equal(bench.judges.encode(frame), expected)
 
 
 def test_results_in_the_repository_can_be_read(bench):

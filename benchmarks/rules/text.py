@@ -1,16 +1,14 @@
 """How far the rule for text is from the best setting of its constants, on questions that took no part in choosing it.
 
-    python benchmarks/text_rule.py [--questions NAME ...] [--quick]
+    python -m benchmarks.rules.text [--quick] [--resume] [--render-only] [--sets NAME ...]
 
 The texts are those of news20 as 2^17 hashed columns, rows of norm 1; the rule was chosen on one question about them
 (comp and sci against the rest) and on sms_spam; for two of its constants, the penalty and the doubt, some of the
 questions here were looked at too. Each question here has other classes, other sizes or both. Reported is
 the accuracy on a quarter of the rows that the fit did not see. Each constant is moved by itself, tuned on other splits
-than the reported ones, for free. Writes `text_rule.md` into the results.
+than the reported ones, for free.
 """
 
-import argparse
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,13 +21,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.model_selection import train_test_split
 
-import sets
+from benchmarks.frame import sets
+from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.page import Page
+from benchmarks.frame.tables import lines
 from tacit import LogisticRegression
 from tacit.solvers import rescaled
 
-RESULTS = Path(__file__).resolve().parent / "results"
 BITS = 17
-EPSILONS = (0.1, 1.0, 10.0)
 TUNING = range(1_000, 1_002)  # seeds of the splits for tuning
 
 QUESTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -57,7 +56,6 @@ SETTINGS: dict[str, tuple[dict[str, float], dict[str, Any]]] = {
     "one-shot": ({}, {"solver": "one-shot"}),
     "gradient": ({}, {"solver": "gradient"}),
 }
-QUICK = ("rule", "steps x 1/3", "one-shot")
 
 
 @cache
@@ -101,84 +99,71 @@ def accuracy(X: Any, y: NDArray[np.int64], setting: str, epsilon: float, seed: i
 
 
 @dataclass(frozen=True)
-class Row:
-    """One question at one epsilon: accuracies of the rule and of the best setting, over the same splits."""
+class Effort:
+    """How much is run."""
 
-    question: str
-    rows: int
-    larger: float  # the share of the larger class
-    plain: float
-    epsilon: float
-    ours: NDArray[np.float64]
-    tuned: NDArray[np.float64]
-    best: str
-
-    @property
-    def behind(self) -> float:
-        """How much accuracy the rule gives up."""
-        return float(np.mean(self.tuned) - np.mean(self.ours))
-
-    def __str__(self) -> str:
-        ours, tuned = (f"{np.mean(values):.3f} ± {np.std(values):.3f}" for values in (self.ours, self.tuned))
-        return (
-            f"| {self.question} | {self.rows:,} | {self.larger:.3f} | {self.plain:.3f} | {self.epsilon:g} | {ours} |"
-            f" {tuned} | {self.best} |"
-        )
+    settings: tuple[str, ...] = tuple(SETTINGS)
+    seeds: int = 5
+    most_rows: int | None = None
+    epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)
 
 
-def measure(name: str, epsilon: float, settings: tuple[str, ...], seeds: int, most_rows: int | None = None) -> Row:
+def run_rule(job: Job) -> None:
     """Tune on some splits; report on others."""
-    X, y = question(name, most_rows)
-    best = max(settings, key=lambda s: sum(accuracy(X, y, s, epsilon, seed) for seed in TUNING))
-    ours, tuned = (np.array([accuracy(X, y, s, epsilon, seed) for seed in range(seeds)]) for s in ("rule", best))
+    X, y = question(job.name, job.effort.most_rows)
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
-    plain = Plain(C=10.0, max_iter=300).fit(train, y_train).score(test, y_test)
-    share = float(np.mean(y))
-    return Row(name, X.shape[0], max(share, 1.0 - share), float(plain), epsilon, ours, tuned, best)
+    plain = float(Plain(C=10.0, max_iter=300).fit(train, y_train).score(test, y_test))
+    larger = float(max(np.mean(y), 1.0 - np.mean(y)))
+    for epsilon in job.effort.epsilons:
+        right = cache(lambda setting, seed, at=epsilon: accuracy(X, y, setting, at, seed))
+        best = max(job.effort.settings, key=lambda setting, right=right: sum(right(setting, seed) for seed in TUNING))
+        scores: dict[str, Any] = {"plain": plain, "larger": larger}
+        for name, setting in (("rule", "rule"), ("tuned", best)):
+            found = [right(setting, seed) for seed in range(job.effort.seeds)]
+            scores[name] = [float(np.mean(found)), float(np.std(found))]
+        job.keep("text", epsilon, 0, scores, (), note=best, size=(X.shape[0],))
 
 
-def page(rows: list[Row], settings: tuple[str, ...], seeds: int) -> str:
-    """The results as Markdown."""
-    behind = [row.behind for row in rows]
-    return "\n".join(
-        [
-            "# The rule for text, against the best setting of its constants",
-            "",
-            "`python benchmarks/text_rule.py`: accuracy of `LogisticRegression(epsilon=..., row_norm=1.0)` on news20"
-            f" with 2^{BITS} hashed columns, on questions that took no part in choosing the rule but for its penalty"
-            f" and its doubt; mean and spread of {seeds} splits 75/25, delta = n^-1.5. *Tuned* is the best of"
-            f" {len(settings)} settings ({', '.join(settings)}), found for free on other splits. *Not private* is"
-            " scikit-learn's with C = 10, on"
-            " one split; *larger class* is what guessing gives.",
-            "",
-            f"The rule gives up {np.median(behind):.3f} of accuracy in the median, {max(behind):.3f} at most, over"
-            f" {len(rows)} cells.",
-            "",
-            "| question | rows | larger class | not private | epsilon | rule | tuned | tuned setting |",
-            "|---|---|---|---|---|---|---|---|",
-            *map(str, rows),
-            "",
-        ]
-    )
+class TextPage(Page):
+    """A row for each question and epsilon."""
+
+    template = Path(__file__).with_name("text.md")
+    bits = BITS
+
+    def settings(self) -> str:
+        return f"{len(self.effort.settings)} settings ({', '.join(self.effort.settings)})"
+
+    def behind(self) -> list[float]:
+        """How much accuracy the rule gives up."""
+        return [r.scores["tuned"][0] - r.scores["rule"][0] for r in self.results.rows("rule")]
+
+    def median(self) -> float:
+        return float(np.median(self.behind()))
+
+    def largest(self) -> float:
+        return max(self.behind())
+
+    def cells(self) -> int:
+        return len(self.behind())
+
+    def table(self) -> str:
+        rows = []
+        for r in self.results.rows("rule"):
+            about = [r.set, f"{r.size[0]:,}", f"{r.scores['larger'][0]:.3f}", f"{r.scores['plain'][0]:.3f}"]
+            pairs = ["{:.3f} ± {:.3f}".format(*r.scores[name]) for name in ("rule", "tuned")]
+            rows.append([*about, f"{r.epsilon:g}", *pairs, r.note])
+        head = ["question", "rows", "larger class", "not private", "epsilon", "rule", "tuned", "tuned setting"]
+        return lines(head, rows)
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--questions", nargs="*", default=list(QUESTIONS), choices=list(QUESTIONS), metavar="NAME")
-    parser.add_argument("--quick", action="store_true", help="few settings, splits and rows")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(arguments)
-    settings, seeds, most_rows = (QUICK, 2, 1_500) if options.quick else (tuple(SETTINGS), 5, None)
-    options.out.mkdir(parents=True, exist_ok=True)
-    rows: list[Row] = []
-    for name in options.questions:
-        start = time.perf_counter()
-        rows += [measure(name, epsilon, settings, seeds, most_rows) for epsilon in EPSILONS]
-        behind = ", ".join(f"{row.behind:.3f}" for row in rows[-len(EPSILONS) :])
-        print(f"{name}: behind the best by {behind} ({time.perf_counter() - start:.0f} s)", flush=True)
-        (options.out / "text_rule.md").write_text(page(rows, settings, seeds), encoding="utf8")
-
+BENCHMARK = Benchmark(
+    "text_rule",
+    __doc__,
+    {"rule": Part(run_rule, tuple(QUESTIONS))},
+    TextPage,
+    Effort(),
+    Effort(("rule", "steps x 1/3", "one-shot"), 2, 1_500),
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()
