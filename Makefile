@@ -64,9 +64,9 @@ test-federated: $(FEDERATED)/.ready
 	$(FEDERATED)/bin/python -m pytest -m "$(ENGINE)" tests/federated_engine
 
 bench: venv
-	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
-	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
-	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
+	$(BIN)/python -m benchmarks.cost.noise
+	$(BIN)/python -m benchmarks.cost.first_fit
+	$(BIN)/python -m benchmarks.cost.memory
 	$(BIN)/python -m benchmarks.rules.judges
 	$(BIN)/python -m benchmarks.rules.coordinate --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.dual --data $(DATA)

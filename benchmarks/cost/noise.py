@@ -1,49 +1,35 @@
 """Speed of the noise layer, as ratios against named baselines measured in the same run.
 
-    python benchmarks/noise.py [--out benchmarks/results/noise.md]
+    python -m benchmarks.cost.noise [--out FOLDER] [--picks 20000]
 
 Every figure is the median over rounds in which ours and the baseline take turns, so that a busy machine slows both.
 """
 
-import argparse
-import platform
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from benchmarks import cost
+from benchmarks.frame.timing import fresh, medians, seconds
 from tacit.privacy import Budget, NoiseSource, Plan, Release, epsilon_of, gaussian
 from tacit.privacy.mechanisms import Selection, Sensitivity
 from tacit.privacy.noise import samplers
 
+INTRO = """\
+# The noise layer
+
+`python -m benchmarks.cost.noise`, Python {python}, NumPy {numpy}; medians of alternating runs."""
 DRAWS = 1 << 20
 CANDIDATES = 10_000
 
 
-def seconds(action: Callable[[], object]) -> float:
-    """One run of an action."""
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def alternating(rounds: int, *actions: Callable[[], object]) -> list[float]:
-    """The median time of each action, taking turns after one unmeasured round."""
-    for action in actions:
-        action()
-    times = [[seconds(action) for action in actions] for _ in range(rounds)]
-    return [statistics.median(column) for column in zip(*times, strict=True)]
-
-
-def bulk_noise() -> list[tuple[str, str, str]]:
+def bulk_noise() -> cost.Rows:
     """Gaussian noise and whole releases against NumPy's normals."""
     source, generator = NoiseSource(), np.random.Generator(np.random.PCG64())
     value = np.zeros(DRAWS)
-    ours, release, laplace, numpy_ = alternating(
+    ours, release, laplace, numpy_ = medians(
         15,
         lambda: samplers.normals(source, DRAWS),
         lambda: gaussian(value, 1.0, 1.0, source),
@@ -58,7 +44,7 @@ def bulk_noise() -> list[tuple[str, str, str]]:
     ]
 
 
-def selection(picks: int) -> list[tuple[str, str, str]]:
+def selection(picks: int) -> cost.Rows:
     """Exponential-mechanism picks, each from fresh scores, against Gumbel-max with NumPy."""
     scores = np.random.default_rng(0).normal(size=CANDIDATES)
     generator = np.random.default_rng(1)
@@ -74,7 +60,7 @@ def selection(picks: int) -> list[tuple[str, str, str]]:
         for _ in range(picks):
             np.argmax(scores + generator.gumbel(size=CANDIDATES))
 
-    exact, naive = alternating(3, ours, gumbel)
+    exact, naive = medians(3, ours, gumbel)
     return [
         (
             f"exponential mechanism, {CANDIDATES:,} candidates, scores new each time",
@@ -84,12 +70,12 @@ def selection(picks: int) -> list[tuple[str, str, str]]:
     ]
 
 
-def sampling() -> list[tuple[str, str, str]]:
+def sampling() -> cost.Rows:
     """Poisson samples against a word for every row, compared with floor(2^64 q)."""
     source, table = NoiseSource(), []
     for q in (0.001, 0.01, 0.1):
         threshold = np.uint64(int(q * 2.0**64))
-        ours, words = alternating(
+        ours, words = medians(
             15,
             lambda q=q: samplers.poisson_sample(source, DRAWS, q),
             lambda threshold=threshold: np.flatnonzero(source.words(DRAWS) < threshold),
@@ -106,15 +92,10 @@ def sampling() -> list[tuple[str, str, str]]:
     return table
 
 
-def imports() -> list[tuple[str, str, str]]:
+def imports() -> cost.Rows:
     """Import times in fresh processes."""
-
-    def fresh(module: str) -> Callable[[], object]:
-        return lambda: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
-
-    empty, package, core, sklearn = alternating(
-        9, fresh("sys"), fresh("tacit"), fresh("tacit.privacy"), fresh("sklearn.linear_model")
-    )
+    modules = ("sys", "tacit", "tacit.privacy", "sklearn.linear_model")
+    empty, package, core, sklearn = medians(9, *(partial(fresh, "-c", f"import {name}") for name in modules))
     baseline = f"`import sklearn.linear_model`, {sklearn - empty:.2f} s"
     return [
         ("`import tacit`", f"{package - empty:.3f} s", f"{(package - empty) / (sklearn - empty):.2f}x of {baseline}"),
@@ -122,7 +103,7 @@ def imports() -> list[tuple[str, str, str]]:
     ]
 
 
-def calibration() -> list[tuple[str, str, str]]:
+def calibration() -> cost.Rows:
     """Calibration of a sampled plan of 10,000 steps, and where it lands."""
     rows = []
     for q in (0.001, 0.01, 0.1):
@@ -135,28 +116,10 @@ def calibration() -> list[tuple[str, str, str]]:
     return rows
 
 
-def main() -> None:
-    """Measure, print, and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="also write the table to this file")
-    parser.add_argument("--picks", type=int, default=20_000, help="selections to time (default: %(default)s)")
-    arguments = parser.parse_args()
-    rows = [*bulk_noise(), *selection(arguments.picks), *sampling(), *imports(), *calibration()]
-    lines = [
-        "# The noise layer",
-        "",
-        f"`python benchmarks/noise.py`, Python {platform.python_version()}, NumPy {np.__version__};"
-        " medians of alternating runs.",
-        "",
-        "| what | ours | against |",
-        "|---|---|---|",
-        *(f"| {what} | {ours} | {against} |" for what, ours, against in rows),
-    ]
-    text = "\n".join(lines) + "\n"
-    print(text, end="")
-    if arguments.out:
-        arguments.out.write_text(text)
+def rows(arguments: Any) -> cost.Rows:
+    """All of them."""
+    return [*bulk_noise(), *selection(arguments.picks), *sampling(), *imports(), *calibration()]
 
 
 if __name__ == "__main__":
-    main()
+    cost.main(__doc__, "noise", INTRO, rows, {"picks": 20_000})
