@@ -76,8 +76,8 @@ bench: venv
 	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
 	$(BIN)/python -m benchmarks.federated --data $(DATA)
-	$(BIN)/python benchmarks/peers/setup.py
-	$(BIN)/python benchmarks/dense.py --data $(DATA)
+	$(BIN)/python -m benchmarks.dense.peers.setup
+	$(BIN)/python -m benchmarks.dense --data $(DATA)
 
 docs: venv
 	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning -c docs -d build/doctrees . build/site
@@ -85,5 +85,5 @@ docs: venv
 
 clean:
 	rm -rf $(VENV) $(FEDERATED) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf benchmarks/.cache benchmarks/peers/.venv-*
+	rm -rf benchmarks/.cache benchmarks/dense/peers/.venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

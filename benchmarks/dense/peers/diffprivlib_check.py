@@ -1,6 +1,6 @@
 """Shows that diffprivlib's LinearRegression adds too little noise; run it in the environment `.venv-diffprivlib`.
 
-benchmarks/peers/.venv-diffprivlib/bin/python benchmarks/peers/diffprivlib_check.py
+benchmarks/dense/peers/.venv-diffprivlib/bin/python benchmarks/dense/peers/diffprivlib_check.py
 """
 
 import math

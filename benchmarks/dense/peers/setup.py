@@ -1,6 +1,6 @@
 """Makes the environments of the peers, each pinned in the text file of its name.
 
-    python benchmarks/peers/setup.py [--only opacus]
+    python -m benchmarks.dense.peers.setup [--only opacus]
 
 A peer that cannot be installed is named, and the benchmark then skips it by name.
 """
@@ -23,7 +23,7 @@ def python(peer: str) -> Path:
 def why_missing(peer: str) -> str:
     """Why a peer cannot run here; empty if it can."""
     if not python(peer).exists():
-        return "not set up: run `python benchmarks/peers/setup.py`"
+        return "not set up: run `python -m benchmarks.dense.peers.setup`"
     found = subprocess.run([str(python(peer)), "-c", f"import {peer}"], capture_output=True, text=True, check=False)
     return "" if found.returncode == 0 else f"does not import: {found.stderr.strip().splitlines()[-1]}"
 

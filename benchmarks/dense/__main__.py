@@ -1,6 +1,6 @@
 """Test scores of every solver on real data, next to scikit-learn without privacy and to the peers.
 
-    python benchmarks/dense.py [--quick] [--resume] [--render-only] [--sets adult elec2] [--models auto sgd]
+    python -m benchmarks.dense [--quick] [--resume] [--render-only] [--sets adult elec2] [--models auto sgd]
 
 "raw": nothing is declared and nothing is tuned, data in its own units, delta = n^-1.5. "public": data scaled by public
 bounds, `row_norm` declared, delta = 1e-5, next to diffprivlib and opacus tuned on the test set. "timing": the time of a
@@ -8,8 +8,8 @@ fit on adult. Splits are 75/25, stratified for classes, one for each seed, with 
 
 Results are kept as JSON lines in the folder `--out`, and the pages and plots there are drawn from them. `--resume` runs
 what is not there yet; without it what is asked for is run again, but for the peers, which run again only if their grid
-changed. `judges.py` and `peers/setup.py` come first; what is missing is skipped by name. One process, one BLAS thread:
-two runs of different sets with `--resume` may go side by side.
+changed. `rules.judges` and `dense.peers.setup` come first; what is missing is skipped by name. One process, one BLAS
+thread: two runs of different sets with `--resume` may go side by side.
 """
 
 import argparse
@@ -22,16 +22,15 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
-import command
-import peer_runs
-import render
-import scores
-import sets
-from records import Record, Store
+from benchmarks.dense import methods, peer_runs
+from benchmarks.dense.page import TIMED, DensePage
+from benchmarks.frame import command, sets
+from benchmarks.frame.records import Record, Store
+from benchmarks.frame.timing import in_turns, seconds
 from tacit import LogisticRegression
 
-PARTS = ["raw", "public", "timing"]
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 QUICK = {
     "seeds": 2,
@@ -68,12 +67,12 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
 def run_ours(store: Store, part: str, name: str, seed: int, arguments: argparse.Namespace) -> None:
     """Every model of ours and scikit-learn's at every epsilon, for one split of one set."""
     X, y, kind = data(part, name)
-    for model in scores.model_names(y, kind):
+    for model in methods.model_names(y, kind):
         if arguments.models is not None and model not in arguments.models:
             continue
-        for epsilon in (None,) if model == scores.PLAIN else arguments.epsilons:
+        for epsilon in (None,) if model == methods.PLAIN else arguments.epsilons:
             if store.get((part, name, model, repr(epsilon), seed)) is None:
-                record = scores.record(part, name, model, epsilon, seed, (X, y, kind), declared(part, X, kind))
+                record = methods.record(part, name, model, epsilon, seed, (X, y, kind), declared(part, X, kind))
                 store.add(record)
                 if record.refused:
                     print(f"refused: {model} on {name}: {record.refused}", flush=True)
@@ -92,7 +91,7 @@ def run(store: Store, peers: Store, arguments: argparse.Namespace) -> list[str]:
         if not arguments.peers_only:
             run_ours(store, part, name, seed, arguments)
         if part == "public" and not arguments.no_peers:
-            parts = scores.split(X, y, kind, seed)
+            parts = methods.split(X, y, kind, seed)
             skipped |= dict.fromkeys(peer_runs.run(peers, name, kind, seed, parts, arguments.epsilons))
         print(f"{part} {name} seed {seed}: {time.perf_counter() - start:.1f} s", flush=True)
     return list(skipped)
@@ -105,23 +104,20 @@ def run_timing(store: Store) -> list[str]:
     except sets.MissingSetError as error:
         return [f"skipped: timing on adult ({error})"]
     X = StandardScaler().fit_transform(np.asarray(X, dtype=np.float64))
+    kinds = dict(zip(TIMED, (LogisticRegression, PlainLogisticRegression), strict=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for turn in range(-1, TIMING_ROUNDS):
-            for name, estimator in zip(render.TIMED, (LogisticRegression, PlainLogisticRegression), strict=True):
-                start = time.perf_counter()
-                estimator().fit(X, y)
-                seconds = round(time.perf_counter() - start, 4)
-                if turn >= 0:
-                    store.add(Record("timing", "adult", name, None, turn, {}, [seconds], size=X.shape))
+        clocks = {name: lambda kind=kind: seconds(lambda: kind().fit(X, y)) for name, kind in kinds.items()}
+        for turn, name, took in in_turns(TIMING_ROUNDS, clocks):
+            store.add(Record("timing", "adult", name, None, turn, {}, [round(took, 4)], size=X.shape))
     return []
 
 
 def parsed(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
-    parser = command.parser(__doc__, PARTS, "two seeds of small sets, without peers")
+    parser = command.parser(__doc__, dict.fromkeys(("raw", "public", "timing"), True), "small sets, no peers")
     parser.add_argument("--sets", nargs="+", choices=sorted({*sets.SETS, *sets.PUBLIC}), help="default: all")
-    parser.add_argument("--models", nargs="+", help=f"solvers, auto, {scores.PLAIN!r} (default: all)")
+    parser.add_argument("--models", nargs="+", help=f"solvers, auto, {methods.PLAIN!r} (default: all)")
     parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--seeds", type=int, default=10, help="splits, each with fresh noise (default: %(default)s)")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers' results as they are")
@@ -135,31 +131,35 @@ def parsed(argv: list[str] | None) -> argparse.Namespace:
     return arguments
 
 
+def measure(store: Store, peers: Store, arguments: argparse.Namespace) -> list[str]:
+    """What was asked for, and what is not known yet. Returns what was skipped, by name."""
+    if not arguments.resume and not arguments.peers_only:
+        wanted = set(cases(arguments))
+        store.drop(
+            lambda r: (
+                (r.table, r.set, r.seed) in wanted
+                and (arguments.models is None or r.model in arguments.models)
+                and (r.epsilon is None or r.epsilon in arguments.epsilons)
+            )
+        )
+    skipped = run(store, peers, arguments)
+    timed = arguments.resume and any(record.table == "timing" for record in store)
+    if "timing" in arguments.parts and not timed and not arguments.peers_only:
+        skipped += run_timing(store)
+    return skipped
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, and draw the pages."""
     arguments = parsed(argv)
-    peers = Store(arguments.out / "dense_peers.jsonl")
-
-    def measure(store: Store) -> list[str]:
-        if not arguments.resume and not arguments.peers_only:
-            wanted = set(cases(arguments))
-            store.drop(
-                lambda r: (
-                    (r.table, r.set, r.seed) in wanted
-                    and (arguments.models is None or r.model in arguments.models)
-                    and (r.epsilon is None or r.epsilon in arguments.epsilons)
-                )
-            )
-        skipped = run(store, peers, arguments)
-        timed = arguments.resume and any(record.table == "timing" for record in store)
-        if "timing" in arguments.parts and not timed and not arguments.peers_only:
-            skipped += run_timing(store)
-        return skipped
-
-    def draw(store: Store) -> None:
-        render.pages(Store(store.path), Store(peers.path), arguments.out)  # with what another run wrote meanwhile
-
-    command.carry_out("dense", arguments, measure, draw)
+    paths = [arguments.out / name for name in ("dense.jsonl", "dense_peers.jsonl")]
+    if not arguments.render_only:
+        with threadpool_limits(1):
+            for line in measure(*map(Store, paths), arguments):
+                print(line)
+    records = [record for path in paths for record in Store(path)]  # with what another run wrote meanwhile
+    DensePage(records, quick=arguments.quick).write(arguments.out, "dense")
+    print(f"wrote {arguments.out / 'dense.md'}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from peers import grids, setup
-from records import Record, Store
+from benchmarks.dense.peers import grids, setup
+from benchmarks.frame.records import Record, Store
 
 DELTA = 1e-5
 

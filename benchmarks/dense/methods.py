@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from records import Record
+from benchmarks.frame.records import Record
 from tacit import LinearRegression, LogisticRegression
 from tacit.solvers import SOLVERS
 

@@ -20,7 +20,7 @@ from opacus.optimizers import DPOptimizer
 torch.set_num_threads(1)
 
 
-NOISE = Path(__file__).resolve().parents[1] / ".cache" / "opacus_noise.json"
+NOISE = Path(__file__).resolve().parents[2] / ".cache" / "opacus_noise.json"
 
 
 def noise_multiplier(epsilon: float, delta: float, steps: int) -> float:
