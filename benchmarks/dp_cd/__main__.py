@@ -9,8 +9,6 @@ library's own rules. "trace": errors and seconds along the run with the best num
 takes one BLAS thread and then all, everything else takes one.
 """
 
-import time
-
 from benchmarks.dp_cd import problems, untuned
 from benchmarks.dp_cd.methods import METHODS, SGD, TRACED, Point, timings
 from benchmarks.dp_cd.page import CoordinatePage
@@ -25,21 +23,18 @@ def run_table(job: Job) -> None:
     method, problem, effort = METHODS[job.method], problems.problem(job.name), job.effort
     if not method.serves(problem):
         return
-    start, passes = time.perf_counter(), effort.passes
+    passes, shared = effort.passes, {"size": problem.shape}
     points, means = zip(*(tune(method, problem, count, effort) for count in passes), strict=True)
     scores = {"passes": list(map(float, passes)), "relative error": means}
     tuned = scores | {key: [float(getattr(point, key)) for point in points] for key in ("step", "clip", "batch")}
-    shared = {"size": problem.shape}
-    took, note = time.perf_counter() - start, f"{effort.runs} runs"
-    job.keep(job.method, problem.epsilon, 0, tuned, took, table="tuning", note=note, **shared)
+    job.keep(job.method, problem.epsilon, 0, tuned, table="tuning", note=f"{effort.runs} runs", **shared)
     for seed in effort.report_seeds:
-        start, pairs = time.perf_counter(), zip(passes, points, strict=True)
+        pairs = zip(passes, points, strict=True)
         scores["relative error"] = [float(method.errors(problem, count, [point], seed)[0]) for count, point in pairs]
-        job.keep(job.method, problem.epsilon, seed, scores, time.perf_counter() - start, **shared)
+        job.keep(job.method, problem.epsilon, seed, scores, **shared)
     if isinstance(method, SGD):
-        start = time.perf_counter()
         scores["relative error"] = [method.noiseless_error(problem, count) for count in passes]
-        job.keep(job.method, None, 0, scores, time.perf_counter() - start, table="noiseless", **shared)
+        job.keep(job.method, None, 0, scores, table="noiseless", **shared)
 
 
 def run_untuned(job: Job) -> None:
@@ -47,12 +42,10 @@ def run_untuned(job: Job) -> None:
     problem = problems.problem(job.name)
     for rule in untuned.RULES:
         for seed in job.effort.report_seeds:
-            start = time.perf_counter()
             error = untuned.error(rule, problem, seed)
             if error is None:
                 break
-            took = time.perf_counter() - start
-            job.keep(rule, problem.epsilon, seed, {"relative error": error}, took, size=problem.shape)
+            job.keep(rule, problem.epsilon, seed, {"relative error": error}, size=problem.shape)
 
 
 def run_trace(job: Job) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso, LogisticRegression
 
-from benchmarks.frame import Floats, losses, sets
-from benchmarks.frame.solvers import CURVATURE, LossName
+from benchmarks.frame import Floats, sets
+from benchmarks.frame.losses import Linear
+from benchmarks.frame.solvers import LossName
 from tacit.datasets import make_dp_cd
 
 NAMES = (
@@ -39,7 +40,7 @@ _BOUNDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Linear):
     """min over w of mean loss + l1 |w|_1 + l2 / 2 |w|^2, to be solved at (epsilon, 1 / n^2)."""
 
     name: str
@@ -51,12 +52,6 @@ class Problem:
     epsilon: float
     bounds: Floats | None = None  # of imbalanced columns: what no absolute value exceeds, taken for public
     label_bound: float = 1.0  # of a squared loss: about what no label exceeds
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        rows, columns = self.X.shape
-        return rows, columns
 
     @property
     def delta(self) -> float:
@@ -74,24 +69,6 @@ class Problem:
         return tuple(np.mean(self.X**2, axis=0).tolist())
 
     @cached_property
-    def global_smoothness(self) -> float:
-        """The largest curvature of the smooth part: the beta of the paper's steps of DP-SGD."""
-        gram = self.X.T @ self.X / len(self.y)
-        return float(np.linalg.eigvalsh(gram)[-1]) * CURVATURE[self.loss] + self.l2
-
-    def slopes(self, margins: Any, y: Any) -> Any:
-        """The derivative of the loss in the margin."""
-        return losses.slopes(self.loss, margins, y)
-
-    def objective(self, w: Floats) -> Floats:
-        """The objective of each column of `w`; infinite where the weights are not numbers any more."""
-        w = w.reshape(len(w), -1)
-        with np.errstate(all="ignore"):
-            loss = losses.values(self.loss, self.X @ w, self.y[:, None]).mean(axis=0)
-            values = loss + self.l1 * np.abs(w).sum(axis=0) + 0.5 * self.l2 * (w**2).sum(axis=0)
-        return np.where(np.isfinite(values), values, np.inf)
-
-    @cached_property
     def solution(self) -> Floats:
         """The minimiser, by scikit-learn."""
         plain: Any
@@ -107,11 +84,11 @@ class Problem:
     @cached_property
     def optimum(self) -> float:
         """The objective at the minimiser."""
-        return float(self.objective(self.solution)[0])
+        return float(self.objectives(self.solution)[0])
 
     def relative_error(self, w: Floats) -> Floats:
         """(F(w) - F*) / F* for each column of `w`."""
-        return (self.objective(w) - self.optimum) / self.optimum
+        return (self.objectives(w) - self.optimum) / self.optimum
 
     @property
     def zero_error(self) -> float:

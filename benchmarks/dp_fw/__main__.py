@@ -10,7 +10,6 @@ which takes long and is not run unless named.
 """
 
 import itertools
-import time
 from dataclasses import dataclass
 
 from benchmarks.dp_fw import methods, problems, timing
@@ -95,9 +94,7 @@ def run_trace(job: Job) -> None:
     """A trace of each form."""
     split = job.effort.split(job.name, 0)
     for form in timing.TRACED:
-        start = time.perf_counter()
-        scores = timing.trace(split, form, job.effort.iterations)
-        job.keep(form, None, 0, scores, time.perf_counter() - start, size=split.size)
+        job.keep(form, None, 0, timing.trace(split, form, job.effort.iterations), size=split.size)
 
 
 def run_speed(job: Job) -> None:

@@ -9,7 +9,6 @@ machine and is not run unless named.
 """
 
 import math
-import time
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -79,17 +78,14 @@ def run_utility(job: Job) -> None:
     for epsilon, delta in cells:
         if job.method in ONE_DELTA and delta != "1e-3":
             continue
-        budget, point, start = budget_of(problem, epsilon, delta), method.grid[0], time.perf_counter()
+        budget, point = budget_of(problem, epsilon, delta), method.grid[0]
         if len(method.grid) > 1:
             point, mean, tried = tune(method, problem, budget, effort)
             scores: dict[str, Any] = {"score": mean, "tried": float(tried), **point._asdict()}
-            took, table = time.perf_counter() - start, f"tuning, {delta}"
-            job.keep(job.method, epsilon, 0, scores, took, table=table, size=problem.X.shape)
+            job.keep(job.method, epsilon, 0, scores, table=f"tuning, {delta}", size=problem.X.shape)
         for seed in range(effort.seeds):
-            start = time.perf_counter()
             scores = {"score": method.scores(problem.split(seed), budget, [point], seed)}
-            took, table = time.perf_counter() - start, f"utility, {delta}"
-            job.keep(job.method, epsilon, seed, scores, took, table=table, size=problem.X.shape)
+            job.keep(job.method, epsilon, seed, scores, table=f"utility, {delta}", size=problem.X.shape)
 
 
 def run_plain(job: Job) -> None:
@@ -100,14 +96,13 @@ def run_plain(job: Job) -> None:
     """
     problem = problems.problem(job.name, job.effort.most_rows)
     for seed in range(job.effort.seeds):
-        split, start = problem.split(seed), time.perf_counter()
+        split = problem.split(seed)
         scores = {"optimum": split.score(split.solution), "standardised": split.standardised_score()}
         scores["zero"] = split.constant_score()
         if split.loss == "squared":
             (scores["limit"],) = METHODS["fit"].scores(split, Budget(math.inf, 1e-3), [Point()], seed)
-        took = time.perf_counter() - start  # of all of them
         for name, score in scores.items():
-            job.keep(name, None, seed, {"score": score}, took, size=problem.X.shape)
+            job.keep(name, None, seed, {"score": score}, size=problem.X.shape)
 
 
 def run_convergence(job: Job) -> None:
@@ -125,11 +120,11 @@ def run_convergence(job: Job) -> None:
             runs.append((f"noiseless {epsilon:g}", math.inf, Point(int(batch), 1e6)))
         for model, at, where in runs:
             for seed in range(job.effort.traces):
-                split, start = problem.split(seed), time.perf_counter()
+                split = problem.split(seed)
                 values = method.objectives(split, budget_of(problem, at, "1e-3"), where, seed, MARKS)
                 scores: dict[str, Any] = {"epochs": list(map(float, MARKS)), "objective": values}
                 scores |= {"optimum": split.objective(split.solution), "zero": split.objective(0 * split.solution)}
-                job.keep(model, at, seed, scores, time.perf_counter() - start, size=problem.X.shape)
+                job.keep(model, at, seed, scores, size=problem.X.shape)
 
 
 def run_grid(job: Job) -> None:
@@ -140,10 +135,9 @@ def run_grid(job: Job) -> None:
     points = [Point(*pair) for pair in product(batches, effort.grid_clips[:: effort.points_apart])]
     for model in ("tuned", "published"):
         for seed in range(effort.cells):
-            start = time.perf_counter()
             scores = {"score": METHODS[model].scores(problem.split(seed), budget, points, seed)}
             scores |= {"batch": [float(point.batch) for point in points], "clip": [point.clip for point in points]}
-            job.keep(model, GRID_EPSILON, seed, scores, time.perf_counter() - start, size=problem.X.shape)
+            job.keep(model, GRID_EPSILON, seed, scores, size=problem.X.shape)
 
 
 def run_timing(job: Job) -> None:

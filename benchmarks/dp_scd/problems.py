@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from benchmarks.frame import Floats, losses, sets
-from benchmarks.frame.solvers import CURVATURE, LIMIT, LossName
+from benchmarks.frame import Floats, sets
+from benchmarks.frame.losses import Linear
+from benchmarks.frame.solvers import LIMIT, LossName
 
 # The set, the loss and the paper's lambda for each.
 CASES: dict[str, tuple[str, LossName, float]] = {
@@ -34,7 +35,7 @@ TRAIN_PART = 0.75
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class Split(Linear):
     """Training and test rows of norm sqrt(d): min over w of mean loss + l2 / 2 |w|^2."""
 
     loss: LossName
@@ -47,12 +48,6 @@ class Split:
     l1: float = 0.0
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Training rows and columns."""
-        rows, columns = self.X.shape
-        return rows, columns
-
-    @property
     def largest_slope(self) -> float:
         """What no dual variable of a sensible model exceeds."""
         return LIMIT if self.loss == "squared" else 1.0
@@ -63,22 +58,9 @@ class Split:
         root = math.sqrt(self.X.shape[1])
         return self.X / root, self.X_test / root
 
-    @cached_property
-    def global_smoothness(self) -> float:
-        """The largest curvature; of the hinge, which has none, that of half the square of the margin."""
-        gram = self.X.T @ self.X / len(self.y)
-        return float(np.linalg.eigvalsh(gram)[-1]) * CURVATURE[self.loss] + self.l2
-
-    def slopes(self, margins: Any, y: Any) -> Any:
-        """The derivative of the loss in the margin."""
-        return losses.slopes(self.loss, margins, y)
-
     def objective(self, w: Floats) -> float:
         """On the training rows; infinite where the weights are not numbers any more."""
-        with np.errstate(all="ignore"):
-            loss = losses.values(self.loss, self.X @ w, self.y)
-            value = float(loss.mean() + 0.5 * self.l2 * (w @ w))
-        return value if math.isfinite(value) else math.inf
+        return float(self.objectives(w)[0])
 
     def score_of_margins(self, margins: Floats) -> float:
         """The mean squared error in the label's units, or the part of wrong signs, on the test rows."""

@@ -11,7 +11,6 @@
 """
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -239,9 +238,8 @@ def run_samplings(job: Job) -> None:
     for seed in range(job.effort.seeds):
         problem = problems.synthetic(rows, count, density, max(1, round(active * count)), None, seed)
         for model, (_, sampling) in blocks.samplings().items():
-            start = time.perf_counter()
             scores = blocks.trace(problem, blocks.group_domain(problem), sampling, job.effort.traced, seed)
-            job.keep(model, None, seed, scores, time.perf_counter() - start, size=problem.size)
+            job.keep(model, None, seed, scores, size=problem.size)
 
 
 def run_workers(job: Job) -> None:
@@ -250,11 +248,10 @@ def run_workers(job: Job) -> None:
     problem = problems.synthetic(*size, problems.DENSITY, max(1, size[1] // 100), 5.0)
     for count in job.effort.parties:
         for model in (blocks.PRINTED, blocks.SAME):
-            domain, start = blocks.worker_domain(problem, count, model), time.perf_counter()
+            domain = blocks.worker_domain(problem, count, model)
             scores: dict[str, Any] = blocks.trace(problem, domain, elementary(count), job.effort.traced, 0)
             scores |= {"norm": sum(ball.radius for ball in domain.balls), "best": problem.optimum}
-            took, name = time.perf_counter() - start, f"{ALL}{SPLIT}{count}"
-            job.keep(model, None, 0, scores, took, set=name, size=problem.size)
+            job.keep(model, None, 0, scores, set=f"{ALL}{SPLIT}{count}", size=problem.size)
 
 
 def run_overhead(job: Job) -> None:

@@ -30,14 +30,20 @@ class Job:
     effort: Any
     made: Callable[[Record], bool]  # by this case, now or before
     begun: bool = False
+    since: float = field(default_factory=time.perf_counter)  # of the last result
 
     def keep(
-        self, model: str, epsilon: float | None, seed: int, scores: Mapping[str, Any], seconds: Any = (), **more: Any
+        self, model: str, epsilon: float | None, seed: int, scores: Mapping[str, Any], seconds: Any = None, **more: Any
     ) -> None:
-        """Write down a result; the first one replaces all that the case left before."""
+        """Write down a result; the first one replaces all that the case left before.
+
+        Seconds that are not given are those since the last result.
+        """
         if not self.begun:
             self.store.drop(self.made)
             self.begun = True
+        now = time.perf_counter()
+        seconds, self.since = now - self.since if seconds is None else seconds, now
         listed = {name: list(value) if isinstance(value, list | tuple) else [value] for name, value in scores.items()}
         taken = [float(f"{value:.6g}") for value in (seconds if isinstance(seconds, list | tuple) else [seconds])]
         table, name = more.pop("table", self.part), more.pop("set", self.name)
