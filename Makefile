@@ -90,20 +90,20 @@ wheel:
 	$(WHEEL)/$(FOLDER)/tacit demo --repeats 1 --out build/wheel-demo
 
 bench: venv
-	$(BIN)/python benchmarks/noise.py --out benchmarks/results/noise.md
-	$(BIN)/python benchmarks/first_fit.py --out benchmarks/results/first_fit.md
-	$(BIN)/python benchmarks/memory.py --out benchmarks/results/memory.md
-	$(BIN)/python benchmarks/judges.py
-	$(BIN)/python benchmarks/coordinate_rule.py
-	$(BIN)/python benchmarks/dual_rule.py
-	$(BIN)/python benchmarks/text_rule.py
-	$(BIN)/python benchmarks/dp_cd.py --data $(DATA)
-	$(BIN)/python benchmarks/dp_scd.py --data $(DATA)
-	$(BIN)/python benchmarks/dp_fw.py --data $(DATA)
-	$(BIN)/python benchmarks/dp_pca.py --data $(DATA)
-	$(BIN)/python benchmarks/federated.py --data $(DATA)
-	$(BIN)/python benchmarks/peers/setup.py
-	$(BIN)/python benchmarks/dense.py --data $(DATA)
+	$(BIN)/python -m benchmarks.cost.noise
+	$(BIN)/python -m benchmarks.cost.first_fit
+	$(BIN)/python -m benchmarks.cost.memory
+	$(BIN)/python -m benchmarks.rules.judges
+	$(BIN)/python -m benchmarks.rules.coordinate --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.dual --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.text --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_cd --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_scd --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)
+	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
+	$(BIN)/python -m benchmarks.federated --data $(DATA)
+	$(BIN)/python -m benchmarks.dense.peers.setup
+	$(BIN)/python -m benchmarks.dense --data $(DATA)
 
 docs: venv
 	$(BIN)/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning -c docs -d build/doctrees . build/site
@@ -111,5 +111,5 @@ docs: venv
 
 clean:
 	rm -rf $(VENV) $(FEDERATED) $(LOWEST) $(WHEEL) build dist demo .coverage .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf benchmarks/.cache benchmarks/peers/.venv-*
+	rm -rf benchmarks/.cache benchmarks/dense/peers/.venv-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

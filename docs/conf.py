@@ -13,7 +13,7 @@ release = version = tacit.__version__
 # The repository is the source folder, so that a link between two pages means the same on the site and on a code host.
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "benchmarks/results/*.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
-exclude_patterns = ["**/.*", "build", "dist", "demo", "src", "tests", "benchmarks/peers"]  # not even looked into
+exclude_patterns = ["**/.*", "build", "dist", "demo", "src", "tests", "benchmarks/dense/peers"]  # not even looked into
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 3

@@ -1,0 +1,1 @@
+"""Test scores of every solver on real data, next to the peers."""

@@ -1,0 +1,1 @@
+"""The DP-CD paper (Mangold et al. 2022)."""

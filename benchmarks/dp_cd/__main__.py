@@ -1,0 +1,89 @@
+"""The tables and figures of the DP-CD paper (Mangold et al. 2022) again: its form, ours, greedy and DP-SGD.
+
+    python -m benchmarks.dp_cd [--quick] [--resume] [--render-only] [--parts table untuned] [--methods ours]
+
+"table": relative errors to the non-private optimum at 2, 5, 10, 20 and 50 passes, tuned for each number of passes on
+the paper's grid, for free, as the paper does; then ten fresh seeds at the best setting (Table 2). "untuned": the
+library's own rules. "trace": errors and seconds along the run with the best number of passes (Figures 1 to 3).
+"timing": the time of a pass (Table 3). Let the machine be quiet for these two, and leave OMP_NUM_THREADS alone: timing
+takes one BLAS thread and then all, everything else takes one.
+"""
+
+from benchmarks.dp_cd import problems, untuned
+from benchmarks.dp_cd.methods import METHODS, SGD, TRACED, Point, timings
+from benchmarks.dp_cd.page import CoordinatePage
+from benchmarks.dp_cd.tuning import FULL, QUICK, tune
+from benchmarks.frame.command import Benchmark, Job, Part
+
+MARKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
+
+
+def run_table(job: Job) -> None:
+    """Tune a method at every number of passes, then run it on fresh seeds; DP-SGD also without noise."""
+    method, problem, effort = METHODS[job.method], problems.problem(job.name), job.effort
+    if not method.serves(problem):
+        return
+    passes, shared = effort.passes, {"size": problem.shape}
+    points, means = zip(*(tune(method, problem, count, effort) for count in passes), strict=True)
+    scores = {"passes": list(map(float, passes)), "relative error": means}
+    tuned = scores | {key: [float(getattr(point, key)) for point in points] for key in ("step", "clip", "batch")}
+    job.keep(job.method, problem.epsilon, 0, tuned, table="tuning", note=f"{effort.runs} runs", **shared)
+    for seed in effort.report_seeds:
+        pairs = zip(passes, points, strict=True)
+        scores["relative error"] = [float(method.errors(problem, count, [point], seed)[0]) for count, point in pairs]
+        job.keep(job.method, problem.epsilon, seed, scores, **shared)
+    if isinstance(method, SGD):
+        scores["relative error"] = [method.noiseless_error(problem, count) for count in passes]
+        job.keep(job.method, None, 0, scores, table="noiseless", **shared)
+
+
+def run_untuned(job: Job) -> None:
+    """The library's own rules."""
+    problem = problems.problem(job.name)
+    for rule in untuned.RULES:
+        for seed in job.effort.report_seeds:
+            error = untuned.error(rule, problem, seed)
+            if error is None:
+                break
+            job.keep(rule, problem.epsilon, seed, {"relative error": error}, size=problem.shape)
+
+
+def run_trace(job: Job) -> None:
+    """Errors and seconds along the run with the number of passes that tuned best."""
+    problem, method = problems.problem(job.name), METHODS[job.method]
+    for tuned in [r for r in job.store if (r.table, r.set, r.model) == ("tuning", job.name, job.method)]:
+        columns = (tuned.scores[key] for key in ("relative error", "passes", "step", "clip", "batch"))
+        _, passes, step, clip, batch = min(zip(*columns, strict=True))
+        point, marks = Point(step, clip, int(batch)), [mark for mark in MARKS if mark <= passes]
+        method.trace(problem, int(passes), point, 0, marks[:1])  # kernels are compiled now
+        for seed in job.effort.report_seeds:
+            errors, seconds = method.trace(problem, int(passes), point, seed, marks)
+            scores = {"passes": list(map(float, marks)), "relative error": errors}
+            job.keep(job.method, problem.epsilon, seed, scores, seconds, size=problem.shape)
+
+
+def run_timing(job: Job) -> None:
+    """The time of a pass, in rounds."""
+    problem = problems.problem(job.name) if job.name in problems.NAMES else problems.synthetic(job.name)
+    for threads, turn, model, took in timings(problem, job.effort.rounds):
+        table = f"timing, {threads} thread{'s' if threads > 1 else ''}"
+        job.keep(model, None, turn, {}, took, table=table, size=problem.shape)
+
+
+BENCHMARK = Benchmark(
+    "dp_cd",
+    __doc__,
+    {
+        "table": Part(run_table, lambda effort: effort.sets, ("tuning", "table", "noiseless"), tuple(METHODS)),
+        "untuned": Part(run_untuned, lambda effort: effort.sets),
+        "trace": Part(run_trace, lambda effort: effort.sets, methods=TRACED),
+        "timing": Part(run_timing, lambda effort: (*effort.sets, *effort.timed)),
+    },
+    CoordinatePage,
+    FULL,
+    QUICK,
+    tuple(METHODS),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()

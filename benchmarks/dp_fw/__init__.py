@@ -1,0 +1,1 @@
+"""The sparse DP Frank-Wolfe paper (Raff, Khanna, Lu 2023)."""

@@ -1,0 +1,154 @@
+"""The tables and figures of the sparse DP Frank-Wolfe paper (Raff, Khanna, Lu 2023) again, honestly calibrated.
+
+    python -m benchmarks.dp_fw [--quick] [--resume] [--render-only] [--parts speed accuracy ...] [--sets NAME ...]
+
+"speed": whole fits against Algorithm 1 with brute-force selection on data of the paper's shapes and on real news20
+(Table 3); with "draws" of the samplers and "growth", iterations as columns grow, it wants a quiet machine. "accuracy":
+scores against epsilon on real sets. "table 4": the paper's own setting. "trace": gaps and operations without noise
+(Figures 1, 2 and 4). "signs": the problem with entries of -1 and +1. "kdda": the memory of a fit of KDDA's full shape,
+which takes long and is not run unless named.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+from benchmarks.dp_fw import methods, problems, timing
+from benchmarks.dp_fw.page import FrankWolfePage
+from benchmarks.dp_fw.problems import Shape, Split
+from benchmarks.frame.command import Benchmark, Job, Part
+
+SPEED_EPSILONS = (1.0, 0.1)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run."""
+
+    epsilons: tuple[float, ...] = (0.1, 1.0, 3.0, 10.0)
+    seeds: int = 3
+    rounds: int = 5  # of what is timed
+    at_least: float = 5.0  # seconds of brute force that are timed, over all rounds
+    iterations: int = methods.PAPER_ITERATIONS
+    most_rows: int | None = None
+    part: float | None = None  # of the rows and columns of the paper's shapes
+    columns: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)  # of draws; of iterations from 1e5 on
+    kdda_iterations: int = 1_000
+
+    def split(self, name: str, seed: int) -> Split:
+        """Of a shape of the paper, scaled down for a quick run, or of a real set."""
+        if name not in problems.SHAPES:
+            return problems.split(name, seed, self.most_rows)
+        shape = problems.SHAPES[name]
+        return problems.synthetic(
+            shape if self.part is None else shape.scaled(self.part * min(1.0, 2e4 / shape.rows)), seed
+        )
+
+
+def run_accuracy(job: Job) -> None:
+    """Every method at every budget on a split for each seed; scikit-learn and the majority next to them."""
+    for seed in range(job.effort.seeds):
+        split = job.effort.split(job.name, seed)
+        scores, took, _ = methods.plain(split)
+        job.keep(methods.PLAIN, None, seed, scores, took, size=split.size)
+        job.keep(methods.MAJORITY, None, seed, methods.majority(split), (), size=split.size)
+        for epsilon in job.effort.epsilons:
+            budget = methods.budget_for(split.size[0], epsilon)
+            for model, method in methods.METHODS.items():
+                scores, took, note = method.measure(split, budget, seed)
+                job.keep(model, epsilon, seed, scores, took, note=note, size=split.size)
+
+
+def run_table_4(job: Job) -> None:
+    """The paper's setting of its Table 4 at epsilon 0.1, and what else the same budget gives."""
+    count = job.effort.iterations
+    for seed in range(min(job.effort.seeds, 2)):
+        split = job.effort.split(job.name, seed)
+        budget = methods.budget_for(split.size[0], 0.1)
+        longer = methods.FrankWolfe(100 * count, 100.0 * methods.PAPER_RADIUS)
+        for model, method in {"long": longer, "short": methods.FrankWolfe(count)}.items():
+            weights, _, took = method.fit(split.X, split.y, budget, seed)
+            scores = methods.scores_of(split.X_test @ weights, split.y_test, weights)
+            job.keep(model, 0.1, seed, scores, took, note=str(method.count), size=split.size)
+        for model in ("frank-wolfe", "auto"):
+            scores, took, note = methods.METHODS[model].measure(split, budget, seed)
+            job.keep(model, 0.1, seed, scores, took, note=note, size=split.size)
+        job.keep(methods.MAJORITY, None, seed, methods.majority(split), (), size=split.size)
+
+
+def run_signs(job: Job) -> None:
+    """The +-1 problem at epsilon 1; the bound on entries, 1, is declared for Frank-Wolfe."""
+    for seed in range(job.effort.seeds):
+        split = problems.few_of_many(seed)
+        budget = methods.budget_for(split.size[0], 1.0)
+        for model in ("frank-wolfe", "mean difference", "one-shot", "gradient"):
+            method, row_norm = methods.METHODS[model], split.size[1] ** 0.5
+            if model == "frank-wolfe":
+                method, row_norm = methods.Estimator(method.label, model, (("entry_bound", 1.0),)), None
+            scores, took, note = method.measure(split, budget, seed, row_norm)
+            job.keep(model, 1.0, seed, scores, took, note=note, size=split.size)
+        scores, took, _ = methods.plain(split)
+        job.keep(methods.PLAIN, None, seed, scores, took, size=split.size)
+
+
+def run_trace(job: Job) -> None:
+    """A trace of each form."""
+    split = job.effort.split(job.name, 0)
+    for form in timing.TRACED:
+        job.keep(form, None, 0, timing.trace(split, form, job.effort.iterations), size=split.size)
+
+
+def run_speed(job: Job) -> None:
+    """Whole fits."""
+    timing.warm_up()
+    effort, split = job.effort, job.effort.split(job.name, 0)
+    rounds = effort.rounds if job.name not in problems.SHAPES or problems.SHAPES[job.name].part == 1.0 else 1
+    for epsilon in SPEED_EPSILONS:
+        for turn, rung in itertools.product(range(rounds), timing.LADDER):  # in turns: a busy machine slows all
+            found = timing.fit_times(split, epsilon, rung, turn, effort.at_least / rounds, effort.iterations)
+            job.keep(rung, epsilon, turn, *found, size=split.size)
+
+
+def run_draws(job: Job) -> None:
+    """Draws of all samplers."""
+    for sampler in timing.SAMPLERS:
+        took, made = timing.draw_seconds(sampler, int(job.name), job.effort.at_least / 5)
+        job.keep(sampler, None, 0, {"made": float(made)}, took, size=(int(job.name),))
+
+
+def run_growth(job: Job) -> None:
+    """Iterations as columns grow."""
+    timing.warm_up()
+    scores, took, size = timing.growing(int(job.name), job.effort.at_least / 5, job.effort.rounds)
+    job.keep("bucket", 1.0, 0, scores, took, size=size)
+
+
+def run_kdda(job: Job) -> None:
+    """All rows of the shape, in a process of its own."""
+    shape = problems.SHAPES["KDDA"]
+    full, count = Shape(shape.rows, shape.columns, shape.entries), job.effort.kdda_iterations
+    shape = full if job.effort.part is None else full.scaled(job.effort.part / 100)
+    found = timing.fit_apart(shape, count)
+    size = (shape.rows, shape.columns, shape.rows * shape.entries)
+    job.keep("frank-wolfe", 1.0, 0, found | {"iterations": float(count)}, found["fit"], size=size)
+
+
+BENCHMARK = Benchmark(
+    "dp_fw",
+    __doc__,
+    {
+        "accuracy": Part(run_accuracy, tuple(problems.REAL)),
+        "table 4": Part(run_table_4, ("RCV1", "News20", "news20")),
+        "signs": Part(run_signs, ("signs",)),
+        "trace": Part(run_trace, ("RCV1", "news20", "sms_spam")),
+        "speed": Part(run_speed, lambda _: (*problems.SHAPES, "news20")),
+        "draws": Part(run_draws, lambda effort: [f"{columns}" for columns in effort.columns]),
+        "growth": Part(run_growth, lambda effort: [f"{d}" for d in effort.columns if d >= 10**5]),
+        "kdda": Part(run_kdda, ("KDDA",), by_default=False),
+    },
+    FrankWolfePage,
+    Effort(),
+    Effort((0.1, 1.0), 1, 1, 0.2, 300, 3_000, 0.02, (10**4, 10**5), 50),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()

@@ -1,0 +1,253 @@
+"""The methods of the DP Frank-Wolfe benchmark, and how the library's solver is run with its own parts.
+
+All are add-remove, calibrated by the library's accountant, with an intercept but where it says otherwise. Rows have
+norm 1 at most, which is declared. `mean difference` and `top-k` are small baselines of this file: like the library's
+solvers for text they release the class share before and draw a threshold after, and their noise comes from its
+mechanisms.
+"""
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import tacit
+from benchmarks.dp_fw.problems import Split
+from benchmarks.frame import Floats, solvers
+from tacit.kernels import gradient as codes
+from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
+from tacit.solvers import Rows, Task, text
+from tacit.solvers.ball import Gradient, Path, Scoring
+from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
+
+PAPER_ITERATIONS, PAPER_RADIUS = 4_000, 50.0
+ENTRY = 0.1  # the bound on entries of rows of norm 1: the default of the estimators for row_norm=1
+
+
+def budget_for(n: int, epsilon: float) -> Budget:
+    """Delta is n^-1.5."""
+    return Budget(epsilon, n**-1.5)
+
+
+# Frank-Wolfe with its parts: what is timed, and what is traced
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """The paper's problem: logistic loss, no intercept, a given number of iterations and a given ball."""
+
+    count: int = PAPER_ITERATIONS
+    radius: float = PAPER_RADIUS
+    bound: float = ENTRY
+    sampler: str = "bucket"
+
+    def task(self, X: Any, budget: Budget) -> Task:
+        """What the solver may know."""
+        options = {"n_iter": self.count, "l1_radius": self.radius, "entry_bound": self.bound, "sampler": self.sampler}
+        return solvers.asked(X.shape, "logistic", budget, sparse=issparse(X), **options)
+
+    def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
+        """The weights, and the processor's seconds for calibration and for the run."""
+        task, start = self.task(X, budget), time.process_time()
+        plan, ready = solvers.planned("frank-wolfe", task).calibrate(budget), time.process_time()
+        weights, _ = solvers.fitted("frank-wolfe", task, (X, y, self.bound), plan, seed)
+        return weights[:-1], ready - start, time.process_time() - ready
+
+    def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Meter]:
+        """The task, and a meter on its plan."""
+        task = self.task(X, budget)
+        return task, Meter(solvers.planned("frank-wolfe", task).calibrate(budget), NoiseSource(seed))
+
+    def gradient(
+        self, kind: type[Gradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
+    ) -> tuple[Gradient, Path, Scoring]:
+        """The gradient in one of the paper's forms; by default with the solver's tolerance. No noise: with a queue."""
+        settings = Settings.of(task)
+        path, limit = Path(self.count, self.radius), slope_limit(task, self.radius * self.bound, 0.0)
+        if tolerance is None:
+            tolerance = settings.tolerance * limit
+        curvature = solvers.CURVATURE["logistic"]
+        scoring = Scoring(codes.LOGISTIC, self.bound, limit, curvature, _units(task, meter), 0.0, tolerance)
+        sampler = self.sampler if meter.multiplier("vertices") > 0.0 else None
+        return kind(X, y, scoring, path, sampler), path, scoring
+
+
+def partial_seconds(
+    method: FrankWolfe, kind: type[Gradient], split: Split, budget: Budget, at_least: float, fewest: int = 5
+) -> tuple[float, float, int]:
+    """The processor's seconds for the start and for one iteration, and how many were timed.
+
+    All of them where draws and steps are one compiled loop; otherwise some, after one to warm up.
+    """
+    task, meter = method.opened(split.X, budget, 0)
+    start = time.process_time()
+    gradient, _, scoring = method.gradient(kind, task, split.X, split.y, meter)
+    begun = time.process_time() - start
+    draw = Vertices(gradient.sampler, scoring.units)  # type: ignore[arg-type]
+    if gradient.rounds is not None:
+        start = time.process_time()
+        draw.release_walk(meter, "vertices", method.count, gradient.step, gradient.rounds)
+        return begun, (time.process_time() - start) / method.count, method.count
+    gradient.step(1, *draw.release(meter, "vertices"))
+    start, made = time.process_time(), 0
+    while made < method.count - 1 and (made < fewest or time.process_time() - start < at_least):
+        gradient.step(made + 2, *draw.release(meter, "vertices"))
+        made += 1
+    return begun, (time.process_time() - start) / made, made
+
+
+# Scores
+
+
+def scores_of(margins: Floats, y: Floats, weights: Any) -> dict[str, list[float]]:
+    """Accuracy, AUC, and the part of weights that are zero."""
+    right = float(np.mean((margins > 0.0) == (y > 0.0)))
+    flat = np.ptp(margins) == 0.0
+    auc = 0.5 if flat else float(roc_auc_score(y, margins))
+    return {"accuracy": [right], "auc": [auc], "sparsity": [float(np.mean(np.asarray(weights) == 0.0))]}
+
+
+# Whole methods: a split, a budget and a seed give test scores and the seconds of the fit
+
+Measured = tuple[dict[str, list[float]], float, str]
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """An estimator of the library; rows of norm `row_norm` are declared, and what is given."""
+
+    label: str
+    solver: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
+        """One fit."""
+        shared = {"epsilon": budget.epsilon, "delta": budget.delta, "row_norm": row_norm, "random_state": seed}
+        shared |= dict(self.options)
+        model: Any
+        if self.solver == "greedy":
+            model = tacit.Lasso(solver="greedy", y_bounds=(-1.0, 1.0), **shared)
+        else:
+            model = tacit.LogisticRegression(solver=self.solver, classes=[-1.0, 1.0], **shared)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the seed, and of few rows
+            start = time.perf_counter()
+            model.fit(split.X, split.y)
+            took = time.perf_counter() - start
+            predict = model.predict if self.solver == "greedy" else model.decision_function
+            margins = np.asarray(predict(split.X_test), dtype=np.float64)
+        coef = model.coef_.toarray() if issparse(model.coef_) else model.coef_
+        return scores_of(margins, split.y_test, coef), took, model.guarantee_.solver
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Weights for rows of norm 1 from a few releases, between the class share and the threshold."""
+
+    label: str
+    releases: tuple[Release, ...]
+    weigh: Callable[[Task, text.UnitRows, text.ClassShare, Meter], Floats]
+
+    def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
+        """One fit."""
+        assert row_norm is not None
+        start = time.perf_counter()
+        n, d = split.X.shape
+        task = Task(n, d, "logistic", 1, issparse(split.X), True, budget)
+        unit = text.UnitRows(task, Rows(split.X.astype(np.float64) * (math.sqrt(d) / row_norm), split.y))
+        calibrated = text.planned(task, 1.0, *self.releases).calibrate(budget)
+        with calibrated.meter(NoiseSource(seed)) as meter:
+            weights = self.weigh(task, unit, unit.class_share(meter), meter) / math.sqrt(d)
+            threshold = unit.threshold(meter, weights)
+        took = time.perf_counter() - start
+        margins = np.asarray(split.X_test @ (weights * (math.sqrt(d) / row_norm)), dtype=np.float64) - threshold
+        return scores_of(margins, split.y_test, weights), took, ""
+
+
+def _difference(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+    """The sum of (class - p) x, with noise."""
+    slack = float_sum_slack(task.n, share.clip, task.n)
+    mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
+    return mechanism.release(meter, "sums", unit.sums(share.p, 0.0)[0])
+
+
+STEPS, MOMENTUM = 100, 0.5
+
+
+def kept_columns(task: Task) -> int:
+    """How many columns `top-k` keeps: n mu, so often does n hold the noise of a sum; at least 50."""
+    return min(task.d, max(50, round(task.n * task.budget.mu)))
+
+
+def _top_k(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+    """Gradient steps on the columns whose noisy sum of (class - p) x is largest."""
+    sums = np.abs(_difference(task, unit, share, meter))
+    kept = np.zeros(task.d)
+    kept[np.argpartition(sums, -kept_columns(task))[-kept_columns(task) :]] = 1.0
+    factors = unit.scaled(unit.weighted(kept), 1.0)
+    slack = 2.0 * float_sum_slack(task.n, share.clip, task.n)
+    mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
+    one = meter.multiplier("gradients") * share.clip / math.sqrt(STEPS)
+    rate = min(1.0, task.n * share.clip / one / 4_000.0) / (one * STEPS)
+    at = before = np.zeros(task.d)
+    for _ in range(STEPS):
+        total, _ = unit.residuals(factors, at * kept, 0.0, share.offset, share.clip)
+        moved = at + rate * kept * mechanism.release(meter, "gradients", total * kept)
+        at, before = moved + MOMENTUM * (moved - before), moved
+    return before
+
+
+METHODS: dict[str, Estimator | Baseline] = {
+    "auto": Estimator("auto", "auto"),
+    "one-shot": Estimator("one-shot", "one-shot"),
+    "gradient": Estimator("gradient (rescaled where there are over 1,000 columns)", "gradient"),
+    "objective": Estimator("objective perturbation", "objective"),
+    "top-k": Baseline(
+        "Gaussian top-k, then gradient steps",
+        (Release("sums", "gaussian", share=0.3), Release("gradients", "gaussian", share=0.7, count=STEPS)),
+        _top_k,
+    ),
+    "mean difference": Baseline("mean difference", (Release("sums", "gaussian", share=1.0),), _difference),
+    "greedy": Estimator("greedy coordinate descent, squared loss on labels -1 and 1", "greedy", (("alpha", 1e-5),)),
+    "frank-wolfe": Estimator("frank-wolfe, by its rules", "frank-wolfe"),
+    "paper": Estimator(
+        "frank-wolfe, the paper's T = 4,000 and lambda = 50",
+        "frank-wolfe",
+        (("n_iter", PAPER_ITERATIONS), ("l1_radius", PAPER_RADIUS), ("averaging", "last")),
+    ),
+}
+"""By the names that records have."""
+PLAIN, MAJORITY = "not private", "majority"
+
+
+def plain(split: Split) -> Measured:
+    """scikit-learn's logistic regression with its defaults."""
+    model = PlainLogisticRegression(max_iter=300)
+    start = time.perf_counter()
+    model.fit(split.X, split.y)
+    took = time.perf_counter() - start
+    return scores_of(model.decision_function(split.X_test), split.y_test, model.coef_), took, ""
+
+
+def majority(split: Split) -> dict[str, float]:
+    """Scores of the class that is more frequent among the training rows."""
+    right = np.mean(split.y_test == (1.0 if np.mean(split.y) > 0.0 else -1.0))
+    return {"accuracy": float(right), "auc": 0.5, "sparsity": 1.0}
+
+
+def gap(X: Any, y: Floats, weights: Floats, radius: float, bound: float) -> float:
+    """The Frank-Wolfe gap of the mean loss, from all rows: what linear steps in the ball could still gain."""
+    Z = X.astype(np.float64)
+    np.clip(Z.data, -bound, bound, out=Z.data)
+    slopes = -y * expit(-y * (Z @ weights)) / len(y)
+    alpha = Z.T @ slopes
+    return float(alpha @ weights + radius * np.abs(alpha).max())

@@ -1,0 +1,164 @@
+"""The times, traces and memory of the DP Frank-Wolfe benchmark.
+
+A fit is a run of the solver: from CSR rows to weights, with all that is set up before the first iteration. Kernels are
+compiled before. Noise is calibrated before too, which takes both algorithms equally long; those seconds are kept.
+What is counted is the processor's time, of all threads, which others on the machine change less.
+"""
+
+import json
+import math
+import statistics
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from benchmarks.dp_fw import problems
+from benchmarks.dp_fw.methods import ENTRY, PAPER_RADIUS, FrankWolfe, budget_for, gap, partial_seconds, scores_of
+from benchmarks.dp_fw.problems import Shape, Split
+from benchmarks.frame.timing import fresh, peak
+from tacit import LogisticRegression
+from tacit.privacy import Budget, NoiseSource
+from tacit.privacy.mechanisms.vertices import SAMPLERS
+from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
+
+BRUTE = {"gumbel": SparseGradient, "algorithm 1": RecomputedGradient}
+LADDER = ("bucket", "two-level", *BRUTE)
+"""Algorithm 2 with each sampler, and Algorithm 1 with brute force."""
+
+OCTAVES = 3.0  # the deviation of scores that draws are timed on
+ENTRIES, ROWS_PER_COLUMN = 30, 3  # where the number of columns grows
+
+
+def warm_up() -> None:
+    """Compile everything on a few rows."""
+    split = problems.synthetic(Shape(600, 900, 20))
+    for sampler in SAMPLERS:
+        FrankWolfe(10, sampler=sampler).fit(split.X, split.y, budget_for(600, 1.0), 0)
+        for kind in BRUTE.values():
+            partial_seconds(FrankWolfe(10, sampler=sampler), kind, split, budget_for(600, 1.0), 0.0)
+
+
+def fit_times(
+    split: Split, epsilon: float, rung: str, seed: int, at_least: float, count: int
+) -> tuple[dict[str, Any], float]:
+    """Seconds of a whole fit, and what it took; brute force is timed for some iterations, and the rest reckoned.
+
+    Only whole fits have scores.
+    """
+    budget = budget_for(split.size[0], epsilon)
+    if rung in BRUTE:
+        method = FrankWolfe(count, sampler="gumbel")
+        begun, each, made = partial_seconds(method, BRUTE[rung], split, budget, at_least)
+        return {"start": begun, "iteration": each, "made": float(made)}, begun + count * each
+    weights, calibration, took = FrankWolfe(count, sampler=rung).fit(split.X, split.y, budget, seed)
+    scores = scores_of(np.asarray(split.X_test @ weights), split.y_test, weights)
+    return scores | {"calibration": calibration, "made": float(count)}, took
+
+
+def draw_seconds(sampler: str, columns: int, at_least: float) -> tuple[float, int]:
+    """The time of a draw among this many columns, between which nothing changes, and how many were made."""
+    rng = np.random.default_rng(0)
+    scores = np.rint(rng.standard_normal(columns) * OCTAVES * 2.0**32).astype(np.int64)
+    drawn, source = SAMPLERS[sampler](scores, 2**42), NoiseSource(0)
+    for _ in range(3):
+        drawn.draw(source)
+    made, taken = 0, 0.0
+    while taken < at_least or made < 5:
+        some = 1 if made < 5 else min(2 * made, 1_000)
+        start = time.process_time()
+        for _ in range(some):
+            drawn.draw(source)
+        taken += time.process_time() - start
+        made += some
+    return taken / made, made
+
+
+def growing(d: int, at_least: float, rounds: int) -> tuple[dict[str, float], float, tuple[int, int, int]]:
+    """The time of an iteration with d columns, at 30 entries a row and 3 a column, all columns alike.
+
+    The median of some rounds, each from the start.
+    """
+    n = d * ROWS_PER_COLUMN // ENTRIES
+    X, y = problems.generate(n, d, ENTRIES, even=True)
+    split = Split(X, y, X[:0], y[:0])
+    given = (FrankWolfe(), SparseGradient, split, budget_for(n, 1.0), at_least, 1_000)
+    timed = [partial_seconds(*given) for _ in range(rounds)]
+    begun, each, made = (statistics.median(part) for part in zip(*timed, strict=True))
+    return {"start": begun, "made": float(made)}, each, split.size
+
+
+# Traces without noise: Figure 1 is the gap by iterations, Figure 2 how many times fewer operations Algorithm 2 needs,
+# Figure 4 the gap by operations. Operations are products, sums and slopes. Algorithm 1: 4 for each stored entry, 5 for
+# each column, 1 for each row. Algorithm 2: 3 for each row that is looked at, and 4 for each entry of one whose slope is
+# changed. Comparisons, which are all that a heap does, are counted for neither.
+
+TRACED = {
+    "algorithm 1": "Algorithm 1",
+    "printed": "Algorithm 2 as printed (slopes go out of date)",
+    "ours": "Algorithm 2 with due dates",
+}
+_BOUND = 1.0  # rows have norm 1, so that no entry is clipped
+
+
+def trace(split: Split, form: str, count: int) -> dict[str, list[float]]:
+    """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one."""
+    method = FrankWolfe(count, bound=_BOUND)
+    n, d, stored = split.size
+    task, meter = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
+    kind = RecomputedGradient if form == "algorithm 1" else SparseGradient
+    tolerance = math.inf if form == "printed" else None
+    gradient, path, scoring = method.gradient(kind, task, split.X, split.y, meter, tolerance)
+    lengths, w = np.diff(split.X.indptr), np.zeros(d)
+    found: dict[str, list[float]] = {"iterations": [], "operations": [], "tracked": [], "gap": []}
+    operations, wanted = 4.0 * stored, {round(mark) for mark in np.geomspace(1, count - 1, 30)}
+    for t in range(1, count):
+        j, sign = gradient.sampler.best()  # type: ignore[union-attr]
+        slopes = gradient._slopes.copy()  # type: ignore[attr-defined]
+        gradient.step(t, j, sign)
+        w *= 1.0 - path.lengths[t]
+        w[j] += path.gain(t, sign)
+        if isinstance(gradient, RecomputedGradient):
+            operations += 4.0 * stored + 5.0 * d + n
+        else:
+            seen, changed = gradient._since == t, gradient._slopes != slopes  # type: ignore[attr-defined]
+            operations += float(4 * lengths[changed].sum() + 3 * np.count_nonzero(seen))
+        if t in wanted:
+            alpha = gradient.scores / (scoring.unit * n)
+            tracked = float(alpha @ w + path.radius * np.abs(alpha).max())
+            true = gap(split.X, split.y, w, path.radius, _BOUND)
+            for name, value in zip(found, (float(t), operations, tracked, true), strict=True):
+                found[name].append(value)
+    return found
+
+
+# One fit of the shape of KDDA in a process of its own: how long it takes, and its peak memory over the CSR data. The
+# peak is the largest resident size of the whole process: the interpreter, compiled code, data and fit. The same fit on
+# few rows comes first, so that no kernel is compiled on the clock.
+
+
+def fit(rows: int, columns: int, entries: int, count: int) -> dict[str, float]:
+    """Fit the estimator on new rows: bytes of the data, seconds, the peak so far and a training accuracy."""
+    start = time.process_time()
+    X, y = problems.generate(rows, columns, entries)
+    made, data_peak = time.process_time(), peak()
+    options = {"entry_bound": ENTRY, "l1_radius": PAPER_RADIUS, "n_iter": count}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the seed
+        model = LogisticRegression(1.0, solver="frank-wolfe", random_state=0, **options).fit(X, y)
+    took, used, some = time.process_time() - made, peak(), slice(0, min(rows, 100_000))
+    found = {"bytes": X.data.nbytes + X.indices.nbytes + X.indptr.nbytes, "data peak": data_peak, "peak": used}
+    return found | {"generate": made - start, "fit": took, "accuracy": float(model.score(X[some], y[some]))}
+
+
+def fit_apart(shape: Shape, count: int) -> dict[str, float]:
+    """The same in a process of its own."""
+    numbers = (shape.measured_rows, shape.columns, shape.entries, count)
+    return json.loads(fresh("-m", "benchmarks.dp_fw.timing", *map(str, numbers)))
+
+
+if __name__ == "__main__":
+    fit(500, 2_000, 20, 5)
+    print(json.dumps(fit(*map(int, sys.argv[1:]))))

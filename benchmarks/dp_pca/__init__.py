@@ -1,0 +1,1 @@
+"""The DP-PCA paper (Shang et al. 2021)."""

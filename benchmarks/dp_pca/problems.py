@@ -1,0 +1,154 @@
+"""The data of the PCA benchmark: rows of norm at most 1 by bounds that see no data, or by their own norm alone."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import svds
+from sklearn.preprocessing import normalize
+from sklearn.utils import murmurhash3_32
+
+from benchmarks.frame import Floats, sets
+from tacit.metrics import subspace_distance
+
+PAPER = ("a9a", "MNIST", "news20")
+COLUMNS = 20_000  # that the words of news20 are hashed to
+MNIST_ROWS = 60_000
+_SQUARE = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows, classes, and the components that would be found without privacy."""
+
+    X: Any
+    y: Any
+    k: int
+    center: bool
+    best: Floats
+    most: float  # what the best components capture
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Rows, columns and components."""
+        return (*self.X.shape, self.k)
+
+    def captured(self, components: Floats) -> float:
+        """The part of the best variance that these components capture."""
+        return _variance(self.X, self.center, components) / self.most
+
+    def error(self, components: Floats) -> float:
+        """The sum of squared sines of the principal angles, k - |V^T V'|_F^2: Figure 1 without a choice of basis."""
+        return self.k - float(np.square(components @ self.best.T).sum())
+
+    def scores(self, components: Floats) -> dict[str, list[float]]:
+        """All of them."""
+        return {
+            "captured": [self.captured(components)],
+            "error": [self.error(components)],
+            "distance": [subspace_distance(components, self.best)],
+        }
+
+
+def _variance(X: Any, center: bool, components: Floats) -> float:
+    projected = np.asarray(X @ components.T)
+    if center:
+        projected = projected - projected.mean(axis=0)
+    return float(np.square(projected).sum())
+
+
+def problem(X: Any, y: Any, k: int, center: bool) -> Problem:
+    """With its exact components."""
+    if X.shape[1] <= _SQUARE:
+        dense = X.toarray() if sparse.issparse(X) else X
+        moments = dense.T @ dense
+        if center:
+            moments = moments - len(dense) * np.outer(dense.mean(axis=0), dense.mean(axis=0))
+        d = X.shape[1]
+        best = eigh(moments, subset_by_index=[d - k, d - 1])[1].T[::-1]
+    else:
+        if center:
+            raise ValueError("wide rows are taken about zero")
+        best = svds(X, k, v0=np.ones(min(X.shape)))[2][::-1]
+    return Problem(X, y, k, center, best, _variance(X, center, best))
+
+
+def unit(X: Any) -> Any:
+    """Each row over its own norm."""
+    return normalize(X)
+
+
+@cache
+def rows(name: str, most_rows: int | None = None) -> tuple[Any, Any]:
+    """A set with rows of norm at most 1, and its classes; some of the rows if there are more than asked for."""
+    X, y = _rows(name)
+    if most_rows is not None and X.shape[0] > most_rows:
+        keep = np.sort(np.random.default_rng(0).permutation(X.shape[0])[:most_rows])
+        X, y = X[keep], y[keep]
+    return X, y
+
+
+def _rows(name: str) -> tuple[Any, Any]:
+    if name == "a9a":
+        X, y = sets.folder_reader()("a9a")
+        return unit(X.toarray().astype(np.float64)), y
+    if name == "MNIST":
+        X, y = sets.folder_reader()("mnist")
+        return unit(X[:MNIST_ROWS].astype(np.float64)), y[:MNIST_ROWS]
+    if name == "news20":
+        counts, labels = sets.folder_reader("counts")("news20")
+        words = sets.folder_reader("vocabulary")("news20")
+        bucket = np.array([murmurhash3_32(word, positive=True) % COLUMNS for word in words])
+        fold = sparse.csr_array((np.ones(len(bucket)), (np.arange(len(bucket)), bucket)), (len(bucket), COLUMNS))
+        return sparse.csr_array(unit(sparse.csr_array(counts) @ fold)), labels["y"]
+    if name == "digits":
+        X, y, _ = sets.load("digits")
+        return unit(X), y
+    if name == "digits, bounds alone":
+        X, y, _ = sets.load("digits")
+        return X / 16.0 / 8.0, y
+    if name == "breast_cancer":
+        return sets.public("breast_cancer")
+    if name == "breast_cancer, bounds alone":
+        X, y, _ = sets.load("breast_cancer")
+        return np.clip(2.0 * X / sets.BREAST_CANCER_MAXIMA - 1.0, -1.0, 1.0) / math.sqrt(X.shape[1]), y
+    if name == "California":
+        X, y = sets.public("california_housing")
+        return X / math.sqrt(X.shape[1]), y
+    raise KeyError(name)
+
+
+RULE_SETS = ("a9a", "adult", "elec2", "phishing", "msd", "wine", "leukemia", "covertype-like")
+LEUKEMIA_COLUMNS = 500
+RULE_ROWS = 10_000
+
+
+@cache
+def raw(name: str, most_rows: int = RULE_ROWS) -> Floats:
+    """Rows in the units of the source, for fits that declare nothing. Some of the rows and columns of large sets."""
+    if name == "covertype-like":
+        return covertype_like(most_rows)
+    if name == "leukemia":
+        X, _ = sets.folder_reader()("leukemia_golub")
+        X = X[:, :LEUKEMIA_COLUMNS]
+    else:
+        X, _, _ = sets.load({"msd": "msd_subset_year"}.get(name, name))
+    X = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    keep = np.sort(np.random.default_rng(0).permutation(len(X))[:most_rows])
+    return np.asarray(X[keep], dtype=np.float64)
+
+
+def covertype_like(n: int) -> Floats:
+    """10 columns of a few correlated measurements of very different scales, and 44 indicators, as covertype has."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(n, 4))
+    scales = np.array([280.0, 112.0, 7.5, 212.0, 58.0, 1_559.0, 27.0, 20.0, 38.0, 1_325.0])
+    centres = np.array([2_959.0, 156.0, 14.0, 269.0, 46.0, 2_350.0, 212.0, 223.0, 142.0, 1_980.0])
+    measured = (hidden @ rng.normal(size=(4, 10)) / 2.0 + 0.5 * rng.normal(size=(n, 10))) * scales + centres
+    areas = np.eye(4)[rng.choice(4, n, p=[0.45, 0.05, 0.44, 0.06])]
+    soils = np.eye(40)[np.minimum(rng.geometric(0.12, n) - 1, 39)]
+    return np.hstack([measured, areas, soils])

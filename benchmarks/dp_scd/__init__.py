@@ -1,0 +1,1 @@
+"""The DP-SCD paper (Damaskinos et al. 2021)."""

@@ -1,0 +1,163 @@
+"""The problems of the DP-SCD benchmark (Damaskinos et al. 2021, appendix E): data, splits, objective and scores.
+
+Columns are divided by their largest absolute value and labels of regressions are centred, both taken for public as in
+the paper; then every row is divided by its norm, which depends on that row alone. There is no intercept. Solvers of the
+library expect rows of norm sqrt(d), so rows are kept at that norm and the strength of the penalty is multiplied by d,
+which is the same problem.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from benchmarks.frame import Floats, sets
+from benchmarks.frame.losses import Linear
+from benchmarks.frame.solvers import LIMIT, LossName
+
+# The set, the loss and the paper's lambda for each.
+CASES: dict[str, tuple[str, LossName, float]] = {
+    "Ridge, msd_subset_year": ("msd_subset_year", "squared", 1e-4),
+    "Ridge, california_housing": ("california_housing", "squared", 1e-4),
+    "Logistic, phishing": ("phishing", "logistic", 1e-4),
+    "SVM, adult": ("adult", "hinge", 1e-5),
+}
+NAMES = tuple(CASES)
+TRAIN_PART = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Linear):
+    """Training and test rows of norm sqrt(d): min over w of mean loss + l2 / 2 |w|^2."""
+
+    loss: LossName
+    X: Floats
+    y: Floats  # labels of regressions in deviations, clipped to `LIMIT`
+    X_test: Floats
+    y_test: Floats
+    l2: float
+    unit: float = 1.0  # of labels of regressions: their deviation
+    l1: float = 0.0
+
+    @property
+    def largest_slope(self) -> float:
+        """What no dual variable of a sensible model exceeds."""
+        return LIMIT if self.loss == "squared" else 1.0
+
+    @property
+    def unit_rows(self) -> tuple[Floats, Floats]:
+        """Training and test rows of norm 1."""
+        root = math.sqrt(self.X.shape[1])
+        return self.X / root, self.X_test / root
+
+    def objective(self, w: Floats) -> float:
+        """On the training rows; infinite where the weights are not numbers any more."""
+        return float(self.objectives(w)[0])
+
+    def score_of_margins(self, margins: Floats) -> float:
+        """The mean squared error in the label's units, or the part of wrong signs, on the test rows."""
+        if self.loss != "squared":
+            return float(np.mean(np.where(margins > 0.0, 1.0, -1.0) != self.y_test))
+        with np.errstate(all="ignore"):
+            value = float(np.mean((margins - self.y_test) ** 2) * self.unit**2)
+        return value if math.isfinite(value) else math.inf
+
+    def score(self, w: Floats) -> float:
+        """Of weights."""
+        with np.errstate(all="ignore"):
+            return self.score_of_margins(self.X_test @ w)
+
+    def constant_score(self) -> float:
+        """Of no model at all: the centre of the labels, or the class that is right more often."""
+        if self.loss == "squared":
+            return self.score(np.zeros(self.X.shape[1]))
+        return min(self.score_of_margins(np.full(len(self.y_test), sign)) for sign in (-1.0, 1.0))
+
+    @cached_property
+    def solution(self) -> Floats:
+        """The minimiser, by scikit-learn."""
+        n, d = self.shape
+        root = math.sqrt(d)
+        plain: Any
+        if self.loss == "squared":
+            plain = Ridge(alpha=n * self.l2, fit_intercept=False)
+        elif self.loss == "logistic":
+            plain = LogisticRegression(C=1.0 / (n * self.l2), fit_intercept=False, solver="newton-cholesky", tol=1e-8)
+        else:
+            strength = d / (n * self.l2)  # liblinear likes rows of norm 1
+            plain = LinearSVC(loss="hinge", C=strength, fit_intercept=False, max_iter=5_000, random_state=0)
+            return np.ravel(_fitted(plain, self.X / root, self.y).coef_) / root
+        return np.ravel(_fitted(plain, self.X, self.y).coef_)
+
+    def standardised_score(self) -> float:
+        """Of scikit-learn's defaults on standardised columns with an intercept: what a whole fit of ours is after."""
+        plain: Any
+        if self.loss == "squared":
+            plain = Ridge()
+        elif self.loss == "logistic":
+            plain = LogisticRegression()
+        else:
+            plain = LinearSVC(loss="hinge", max_iter=100, random_state=0)
+        pipeline = _fitted(make_pipeline(StandardScaler(), plain), self.X, self.y)
+        margins = pipeline.predict(self.X_test)
+        return self.score_of_margins(margins)
+
+
+def _fitted(model: Any, X: Floats, y: Floats) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # liblinear stops within its iterations
+        return model.fit(X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All rows of norm sqrt(d), to be split."""
+
+    name: str
+    loss: LossName
+    X: Floats
+    y: Floats
+    l2: float
+    unit: float = 1.0
+
+    @property
+    def train_rows(self) -> int:
+        """How many of them train."""
+        return int(TRAIN_PART * len(self.y))
+
+    @cache  # noqa: B019
+    def split(self, seed: int) -> Split:
+        """Another split for each seed."""
+        order = np.random.default_rng(seed).permutation(len(self.y))
+        train, test = order[: self.train_rows], order[self.train_rows :]
+        y = self.y[train]
+        bounded = np.clip(y, -LIMIT, LIMIT) if self.loss == "squared" else y
+        return Split(self.loss, self.X[train], bounded, self.X[test], self.y[test], self.l2, self.unit)
+
+
+def normalised(name: str, loss: LossName, X: Floats, y: Floats, strength: float) -> Problem:
+    """The paper's preparation of a table."""
+    X = X / np.maximum(np.abs(X).max(axis=0), 1e-12)
+    d = X.shape[1]
+    X = X * (math.sqrt(d) / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12))
+    if loss == "squared":
+        unit = float(y.std())
+        return Problem(name, loss, X, (y - y.mean()) / unit, strength * d, unit)
+    return Problem(name, loss, X, np.where(y == np.max(y), 1.0, -1.0), strength * d)
+
+
+@cache
+def problem(name: str, most_rows: int | None = None) -> Problem:
+    """One of the four; raises `sets.MissingSetError` if its data is not here."""
+    source, loss, strength = CASES[name]
+    X, y, _ = sets.load(source)
+    keep = np.random.default_rng(0).permutation(len(y))[:most_rows]
+    return normalised(name, loss, np.asarray(X, dtype=np.float64)[keep], np.asarray(y, np.float64)[keep], strength)

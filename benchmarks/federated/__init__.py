@@ -1,0 +1,1 @@
+"""The featurewise distributed Frank-Wolfe paper (Lou and Cheung 2020)."""

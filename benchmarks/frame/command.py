@@ -1,0 +1,151 @@
+"""The command line that benchmarks with records share, and what they do with it: measure, then draw the page."""
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from benchmarks.frame import sets
+from benchmarks.frame.page import Page
+from benchmarks.frame.records import Record, Store
+
+FOLDER = Path(__file__).resolve().parents[1]
+RESULTS = FOLDER / "results"
+SPLIT = " | "  # in the name of a set: between that of its case and the value of what is varied
+
+
+@dataclass
+class Job:
+    """One case that is run: a part on a set, of one method if methods are cases of their own."""
+
+    store: Store
+    part: str
+    name: str
+    method: str
+    methods: tuple[str, ...]  # those asked for
+    effort: Any
+    made: Callable[[Record], bool]  # by this case, now or before
+    begun: bool = False
+    since: float = field(default_factory=time.perf_counter)  # of the last result
+
+    def keep(
+        self, model: str, epsilon: float | None, seed: int, scores: Mapping[str, Any], seconds: Any = None, **more: Any
+    ) -> None:
+        """Write down a result; the first one replaces all that the case left before.
+
+        Seconds that are not given are those since the last result.
+        """
+        if not self.begun:
+            self.store.drop(self.made)
+            self.begun = True
+        now = time.perf_counter()
+        seconds, self.since = now - self.since if seconds is None else seconds, now
+        listed = {name: list(value) if isinstance(value, list | tuple) else [value] for name, value in scores.items()}
+        taken = [float(f"{value:.6g}") for value in (seconds if isinstance(seconds, list | tuple) else [seconds])]
+        table, name = more.pop("table", self.part), more.pop("set", self.name)
+        self.store.add(Record(table, name, model, epsilon, seed, listed, taken, **more))
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is run on some sets. They may depend on the effort."""
+
+    run: Callable[[Job], None]
+    sets: Sequence[str] | Callable[[Any], Sequence[str]]
+    tables: tuple[str, ...] = ()  # that it writes, if not one of its own name
+    methods: tuple[str, ...] = ("",)  # if each is a case
+    by_default: bool = True
+
+    def names(self, effort: Any) -> Sequence[str]:
+        """The sets."""
+        return self.sets(effort) if callable(self.sets) else self.sets
+
+
+def parser(
+    about: str, parts: Mapping[str, bool], quick: str = "few rows, budgets and seeds"
+) -> argparse.ArgumentParser:
+    """Of a benchmark's description, which starts with what it is about; parts, and whether they run unasked."""
+    made = argparse.ArgumentParser(description=about.partition("\n")[0])
+    made.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
+    made.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
+    default = [part for part, unasked in parts.items() if unasked]
+    made.add_argument("--parts", nargs="+", default=default, choices=list(parts))
+    made.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
+    made.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
+    made.add_argument("--quick", action="store_true", help=f"{quick}, in two minutes")
+    return made
+
+
+def parsed(made: argparse.ArgumentParser, argv: list[str] | None) -> argparse.Namespace:
+    """The arguments; quick runs write elsewhere unless told where."""
+    arguments = made.parse_args(argv)
+    arguments.out = arguments.out or (FOLDER / ".cache/quick" if arguments.quick else RESULTS)
+    if arguments.data:
+        sets.FOLDER = arguments.data.resolve()
+    return arguments
+
+
+@dataclass
+class Benchmark:
+    """Parts to measure, with how much effort, and the page that is drawn from their records."""
+
+    name: str
+    about: str
+    parts: dict[str, Part]
+    page: type[Page]
+    full: Any
+    quick: Any
+    methods: tuple[str, ...] = field(default=())
+
+    def main(self, argv: list[str] | None = None) -> None:
+        """Measure in one thread, say what was skipped, and draw the page from all that is on record."""
+        made = parser(self.about, {name: part.by_default for name, part in self.parts.items()})
+        made.add_argument("--sets", nargs="+", metavar="NAME", help="of these parts, only these (default: all)")
+        if self.methods:
+            made.add_argument("--methods", nargs="+", choices=self.methods, default=self.methods)
+        arguments = parsed(made, argv)
+        effort = self.quick if arguments.quick else self.full
+        known = {name for part in self.parts.values() for name in part.names(effort)}
+        if not known.issuperset(arguments.sets or ()):
+            made.error(f"--sets are of {', '.join(sorted(known))}")
+        store = Store(arguments.out / f"{self.name}.jsonl")
+        if not arguments.render_only:
+            with threadpool_limits(1):
+                self.run(store, arguments, effort)
+        self.page(store, effort, arguments.quick).write(arguments.out, self.name)
+        print(f"wrote {arguments.out / f'{self.name}.md'}")
+
+    def run(self, store: Store, arguments: argparse.Namespace, effort: Any) -> None:
+        """Everything that is asked for."""
+        asked = tuple(getattr(arguments, "methods", ()))
+        for place, part in ((place, self.parts[place]) for place in arguments.parts):
+            for name in part.names(effort):
+                for method in part.methods:
+                    if (arguments.sets and name not in arguments.sets) or (method and method not in asked):
+                        continue
+                    job = self.job(store, place, name, method, asked, effort)
+                    if arguments.resume and any(map(job.made, store)):
+                        continue
+                    start = time.perf_counter()
+                    try:
+                        part.run(job)
+                    except sets.MissingSetError as error:
+                        print(f"skipped: {place}, {name} ({error})")
+                        continue
+                    print(f"{place}, {name} {method}: {time.perf_counter() - start:.1f} s", flush=True)
+
+    def job(self, store: Store, place: str, name: str, method: str, asked: tuple[str, ...], effort: Any) -> Job:
+        """One case, which knows the records that are its own."""
+        tables = self.parts[place].tables or (place,)
+
+        def made(record: Record) -> bool:
+            if record.table.split(",")[0] not in tables or record.set.split(SPLIT)[0] != name:
+                return False
+            base = record.model.split(", ")[0]
+            return record.model == method if method else base not in self.methods or base in asked
+
+        return Job(store, place, name, method, asked, effort, made)

@@ -1,0 +1,59 @@
+"""Clocks: actions that take turns, so that a busy machine slows all of them, and processes of their own."""
+
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+
+def seconds(action: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """One run of an action."""
+    start = clock()
+    action()
+    return clock() - start
+
+
+def in_turns(rounds: int, actions: Mapping[str, Callable[[], float]]) -> Iterator[tuple[int, str, float]]:
+    """Round, name and what each action says it took, after one round that is not counted."""
+    for turn in range(-1, rounds):
+        for name, action in actions.items():
+            took = action()
+            if turn >= 0:
+                yield turn, name, took
+
+
+def medians(rounds: int, *actions: Callable[[], object]) -> list[float]:
+    """The median time of each action, in turns."""
+    timed = {str(place): lambda action=action: seconds(action) for place, action in enumerate(actions)}
+    found = list(in_turns(rounds, timed))
+    return [statistics.median(took for _, name, took in found if name == place) for place in timed]
+
+
+def least(rounds: int, actions: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The least of the processor's seconds of each action in turns: what others on the machine disturb least."""
+    timed = {name: lambda action=action: seconds(action, time.process_time) for name, action in actions.items()}
+    found = list(in_turns(rounds, timed))
+    return {place: min(took for _, name, took in found if name == place) for place in timed}
+
+
+def fresh(*argv: str) -> str:
+    """What a Python process of its own prints."""
+    done = subprocess.run([sys.executable, *argv], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"the fit failed:\n{done.stderr}")
+    return done.stdout
+
+
+def peak() -> int:
+    """The largest resident size of this process so far, in bytes.
+
+    On Linux `ru_maxrss` starts from the size of the process that started this one, so the kernel's own mark is read.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) * 1024  # type: ignore[index]
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

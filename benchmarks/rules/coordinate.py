@@ -1,0 +1,156 @@
+"""How far the rules of the coordinate solvers are from the best tuned setting, on sets that took no part in them.
+
+    python -m benchmarks.rules.coordinate [--quick] [--resume] [--render-only] [--parts rule greedy] [--sets NAME ...]
+
+"rule": the LASSO with alpha = 0.01 (target of unit scale) for regressions, and logistic regression with l2 = 1 / n for
+two classes; tuning is over passes, clip, step and averaging. "greedy" puts the two solvers next to each other where the
+truth is sparse: independent normal columns of which a few matter, on a page of its own.
+"""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.frame import sets, solvers
+from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.records import Record
+from benchmarks.frame.tables import lines
+from benchmarks.rules.tuned import Effort, Problem, RulePage, compared, pair
+
+CHOSE = (
+    *("california_housing", "ames", "diabetes", "msd_subset_year"),
+    *("breast_cancer", "digits", "phishing", "churn", "wine"),
+)
+JUDGED = (
+    *("hotel_rates", "diamonds", "deliveries", "wages"),
+    *("elec2", "adult", "credit", "hpc", "vote2016", "lending_club"),
+)
+SPARSE_TRUTHS = {  # rows, columns, columns that matter: those that chose the rule of "auto", and others
+    True: ((1_000, 1_000, 10), (20_000, 100, 5), (5_000, 2_000, 10), (20_000, 1_000, 30)),
+    False: ((3_000, 3_000, 15), (10_000, 500, 8), (2_000, 200, 20), (30_000, 1_500, 5)),
+}
+ALPHA = 0.01
+
+
+def problem(name: str, most_rows: int) -> Problem:
+    """A set, standardised; several classes become even against odd."""
+    Z, targets, kind = sets.standardised(name, most_rows)
+    if kind == "regression":
+        return Problem("squared", np.asfortranarray(Z), targets, l1=ALPHA)
+    return Problem("logistic", np.asfortranarray(Z), targets, l2=1.0 / len(Z))
+
+
+def sparse_truths() -> dict[str, tuple[bool, tuple[int, int, int]]]:
+    """By name: whether they chose, and their sizes."""
+    pairs = [(chose, size) for chose in (False, True) for size in SPARSE_TRUTHS[chose]]
+    return {f"{active} of {d:,}": (chose, (n, d, active)) for chose, (n, d, active) in pairs}
+
+
+def sparse_truth(n: int, d: int, active: int) -> Problem:
+    """Independent columns, of which the first few make four fifths of the target's variance."""
+    rng = np.random.default_rng(n + d + active)
+    Z = rng.normal(size=(n, d))
+    signal = Z[:, :active] @ (rng.choice([-1.0, 1.0], active) * rng.uniform(0.5, 1.5, active))
+    targets = signal / signal.std() + 0.5 * rng.normal(size=n)
+    Z = np.asfortranarray(np.clip(Z, -3, 3), dtype=np.float32)
+    return Problem("squared", Z, np.clip(targets / targets.std(), -3, 3), l1=ALPHA)
+
+
+def _keep_greedy(job: Job, found: Problem, epsilon: float) -> None:
+    """Greedy by its own rule, and what auto takes."""
+    scores = {"rule": found.run("greedy", epsilon, range(job.effort.seeds))}
+    job.keep(
+        "greedy", epsilon, 0, scores, (), note=solvers.choose("auto", found.task(epsilon)).name, size=found.Z.shape
+    )
+
+
+def run_rule(job: Job) -> None:
+    """Tune on some seeds; report on others."""
+    found, effort = problem(job.name, job.effort.most_rows), job.effort
+    root = math.sqrt(found.Z.shape[1] + 1)
+    settings = [s for s in effort.settings() if s["n_passes"] > 1 or s["averaging"] == "last"]
+
+    settings = [s | {"clip": s["clip"] * root} for s in settings]
+    for epsilon in effort.epsilons:
+        scores, best = compared(partial(found.run, "coordinate", epsilon), settings, effort)
+        clip = f"clip {best['clip'] / root:g} sqrt(d')"
+        told = f"{best['n_passes']} passes, {clip}, step {best['step']:g}, {best['averaging']}"
+        job.keep("coordinate", epsilon, 0, scores, (), note=told, size=found.Z.shape)
+        if found.l1:
+            _keep_greedy(job, found, epsilon)
+
+
+def run_greedy(job: Job) -> None:
+    """Both solvers by their rules on a sparse truth."""
+    _, (n, d, active) = sparse_truths()[job.name]
+    found = sparse_truth(min(n, job.effort.most_rows * 10), min(d, job.effort.most_rows), active)
+    for epsilon in job.effort.epsilons:
+        scores = {"rule": found.run("coordinate", epsilon, range(job.effort.seeds))}
+        job.keep("coordinate", epsilon, 0, scores, (), size=found.Z.shape)
+        _keep_greedy(job, found, epsilon)
+
+
+class CoordinatePage(RulePage):
+    """Both pages."""
+
+    template = Path(__file__).with_name("coordinate.md")
+    alpha, chose = ALPHA, CHOSE
+    words = ("Sets that took no part in the choice of the rules", "Sets that chose")
+
+    def head(self) -> list[str]:
+        named = ["data", "rows x columns", "epsilon", "rule", "tuned", "rule / tuned", "tuned setting"]
+        return [*named, "greedy", "auto"]
+
+    def row(self, record: Record) -> list[str]:
+        (n, d), (ratio,) = record.size, record.scores["ratio"]
+        (greedy,) = self.results.rows("rule", record.set, "greedy", record.epsilon) or (None,)
+        cells = [pair(record, "rule"), pair(record, "tuned"), f"{ratio:.2f}", record.note, pair(greedy, "rule")]
+        return [record.set, f"{n:,} x {d}", f"{record.epsilon:g}", *cells, greedy.note if greedy else ""]
+
+    def write(self, folder: Path, name: str) -> None:
+        super().write(folder, name)
+        GreedyPage(self.results.rows(), self.effort, self.quick).write(folder, "greedy_rule")
+
+
+class GreedyPage(CoordinatePage):
+    """Sparse truths."""
+
+    template = Path(__file__).with_name("greedy.md")
+
+    def groups(self) -> Any:
+        known = sparse_truths()
+        head = ["columns that matter", "rows", "epsilon", "coordinate", "greedy", "auto"]
+        for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
+            rows = []
+            for record in self.results.rows("greedy"):
+                if record.model == "coordinate" and known[record.set][0] == chose:
+                    (greedy,) = self.results.rows("greedy", record.set, "greedy", record.epsilon)
+                    cells = [pair(record, "rule"), pair(greedy, "rule"), greedy.note]
+                    rows.append([record.set, f"{record.size[0]:,}", f"{record.epsilon:g}", *cells])
+            yield {"part": words, "rows": lines(head, rows)}
+
+    def write(self, folder: Path, name: str) -> None:
+        super(RulePage, self).write(folder, name)
+
+
+GRID = {
+    "n_passes": (1, 2, 4, 8, 16, 32, 64),
+    "step": (0.1, 0.3, 1.0),
+    "clip": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),  # times sqrt(d + 1)
+    "averaging": ("last", "tail"),
+}
+QUICK_GRID = {"n_passes": (2, 16), "step": (1.0,), "clip": (0.25, 1.0), "averaging": ("tail",)}
+BENCHMARK = Benchmark(
+    "coordinate_rule",
+    __doc__,
+    {"rule": Part(run_rule, (*JUDGED, *CHOSE)), "greedy": Part(run_greedy, lambda _: tuple(sparse_truths()))},
+    CoordinatePage,
+    Effort(GRID, 2, 10),
+    Effort(QUICK_GRID, 1, 2, 2_000),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()

@@ -1,0 +1,89 @@
+"""How far the rule of the dual solver is from the best tuned setting, on sets that took no part in it.
+
+    python -m benchmarks.rules.dual [--quick] [--resume] [--render-only] [--parts rule chose] [--sets NAME ...]
+
+Ridge regression, and for two classes logistic regression, the hinge and the squared hinge, each with l2 = 1 / n. Tuning
+is over batch, passes and clip. Sets that chose the rule are run if the part "chose" is named.
+"""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frame import sets
+from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.records import Record
+from benchmarks.frame.solvers import LossName, Task
+from benchmarks.rules.tuned import Effort, Pair, Problem, RulePage, compared, pair
+from tacit.solvers.dual import Settings
+
+CHOSE = (
+    *("california_housing", "msd_subset_year", "hotel_rates", "ames"),
+    *("adult", "phishing", "elec2", "churn", "credit", "breast_cancer"),
+)
+JUDGED = ("diamonds", "deliveries", "wages", "diabetes", "vote2016")
+CLASS_LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "squared hinge")
+
+
+def problems(name: str, most_rows: int) -> list[Problem]:
+    """A set, standardised, with each loss; several classes become even against odd."""
+    Z, targets, kind = sets.standardised(name, most_rows)
+    losses: tuple[LossName, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
+    return [Problem(loss, Z, targets, l2=1.0 / len(Z)) for loss in losses]
+
+
+def rule_clip(task: Task) -> float:
+    """The clip that the rule gives for this batch."""
+    settings = Settings.of(task)
+    l2 = max(1.0 / task.n, settings.penalty)
+    return settings.reach * math.sqrt(task.width) / (1.0 + settings.batch * task.width / (task.n * l2))
+
+
+def run_at(problem: Problem, epsilon: float, seeds: range, **options: Any) -> Pair:
+    """The mean excess and its spread; `clip` is in units of the rule's."""
+    if "clip" in options:
+        given = {name: value for name, value in options.items() if name != "clip"}
+        options["clip"] *= rule_clip(problem.task(epsilon, **given))
+    return problem.run("dual", epsilon, seeds, **options)
+
+
+def run_rule(job: Job) -> None:
+    """Tune on some seeds; report on others."""
+    for problem in problems(job.name, job.effort.most_rows):
+        n, settings = len(problem.Z), job.effort.settings()
+        settings = [s for s in settings if s["batch_size"] < n] or [s | {"batch_size": n} for s in settings]
+        for epsilon in job.effort.epsilons:
+            scores, best = compared(partial(run_at, problem, epsilon), settings, job.effort)
+            told = f"batch {best['batch_size']:g}, {best['n_passes']:g} passes, clip {best['clip']:g}"
+            job.keep(problem.loss, epsilon, 0, scores, (), table="rule", note=told, size=problem.Z.shape)
+
+
+class DualPage(RulePage):
+    """A row for each set, loss and epsilon."""
+
+    template = Path(__file__).with_name("dual.md")
+    chose = CHOSE
+
+    def head(self) -> list[str]:
+        return ["data", "rows x columns", "loss", "epsilon", "rule", "tuned", "rule / tuned", "tuned setting"]
+
+    def row(self, record: Record) -> list[str]:
+        (n, d), (ratio,) = record.size, record.scores["ratio"]
+        cells = [pair(record, "rule"), pair(record, "tuned"), f"{ratio:.2f}", record.note]
+        return [record.set, f"{n:,} x {d}", record.model, f"{record.epsilon:g}", *cells]
+
+
+GRID = {"batch_size": (100, 300), "n_passes": (3, 10, 30, 100), "clip": (0.1, 0.3, 1.0, 3.0)}
+QUICK_GRID = {"batch_size": (300,), "n_passes": (10,), "clip": (0.3, 1.0)}
+BENCHMARK = Benchmark(
+    "dual_rule",
+    __doc__,
+    {"rule": Part(run_rule, JUDGED), "chose": Part(run_rule, CHOSE, ("rule",), by_default=False)},
+    DualPage,
+    Effort(GRID, 1, 5),
+    Effort(QUICK_GRID, 1, 2, 2_000),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()

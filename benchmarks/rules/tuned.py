@@ -1,0 +1,133 @@
+"""What benchmarks of rules share: problems of standardised rows, tuning for free, pages with both.
+
+Rows are standardised and clipped beforehand, so that everything is the solver's doing. Reported is the excess of the
+objective over its minimum, as a part of what the zero model has. Tuning is on seeds that no reported mean uses.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.linear_model import Lasso
+
+from benchmarks.frame import Floats, losses, solvers
+from benchmarks.frame.page import Page
+from benchmarks.frame.records import Record
+from benchmarks.frame.solvers import Budget, LossName, Task
+from benchmarks.frame.tables import lines
+
+EPSILONS = (0.1, 1.0, 10.0)
+TUNING = 1_000  # the first seed that tunes
+_CORNERS = (1e-1, 1e-2, 1e-3, 1e-4)  # over which the hinge is rounded to find its minimum: off by less than half of it
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is run."""
+
+    grid: dict[str, tuple[Any, ...]]
+    tuning: int  # seeds that tune
+    seeds: int  # seeds that are reported
+    most_rows: int = 20_000
+    epsilons: tuple[float, ...] = EPSILONS
+
+    def settings(self) -> list[dict[str, Any]]:
+        """All points of the grid."""
+        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Bounded rows with an intercept: min of mean loss + l1 |w|_1 + l2 / 2 |w|^2."""
+
+    loss: LossName
+    Z: NDArray[np.float32]
+    targets: Floats
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def objective(self, w: Floats, corner: float = 0.0) -> tuple[float, Floats]:
+        """Its value, and the slope where there is no l1 penalty."""
+        margins = self.Z @ w[:-1] + w[-1]
+        value = losses.values(self.loss, margins, self.targets, corner).mean()
+        slopes = losses.slopes(self.loss, margins, self.targets, corner)
+        value += self.l1 * np.abs(w[:-1]).sum() + self.l2 / 2 * w[:-1] @ w[:-1]
+        return float(value), np.append(self.Z.T @ slopes / len(self.Z) + self.l2 * w[:-1], slopes.mean())
+
+    @cached_property
+    def least(self) -> float:
+        """The minimum, by scikit-learn or by a quasi-Newton method."""
+        if self.l1:
+            model = Lasso(alpha=self.l1, tol=1e-8, max_iter=50_000).fit(self.Z.astype(np.float64), self.targets)
+            return self.objective(np.append(np.ravel(model.coef_), model.intercept_))[0]
+        w = np.zeros(self.Z.shape[1] + 1)
+        for corner in _CORNERS if self.loss == "hinge" else (0.0,):
+            limits = {"maxiter": 5_000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-9}
+            w = minimize(self.objective, w, args=(corner,), jac=True, method="L-BFGS-B", options=limits).x
+        return self.objective(w)[0]
+
+    def excess(self, w: Floats) -> float:
+        """Over the minimum, as a part of the zero model's."""
+        zero = self.objective(np.zeros_like(w))[0]
+        return (self.objective(w)[0] - self.least) / (zero - self.least)
+
+    def task(self, epsilon: float, **options: Any) -> Task:
+        """What a solver is told."""
+        budget = Budget(epsilon, len(self.Z) ** -1.5)
+        return solvers.asked(self.Z.shape, self.loss, budget, "l1" if self.l1 else "l2", intercept=True, **options)
+
+    def run(self, solver: str, epsilon: float, seeds: range, **options: Any) -> Pair:
+        """The mean excess and its spread."""
+        task = self.task(epsilon, **options)
+        plan, data = solvers.calibrated(solver, task), (self.Z, self.targets)
+        fits = (solvers.fitted(solver, task, data, plan, seed, self.l2, self.l1)[0] for seed in seeds)
+        found = [self.excess(w) for w in fits]
+        return float(np.mean(found)), float(np.std(found))
+
+
+def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Effort) -> tuple[Any, Any]:
+    """Scores of the rule and of the setting that tunes best, and that setting."""
+    tuning, seeds = range(TUNING, TUNING + effort.tuning), range(effort.seeds)
+    best = min(settings, key=lambda setting: run(tuning, **setting)[0])
+    rule, tuned = run(seeds), run(seeds, **best)
+    return {"rule": rule, "tuned": tuned, "ratio": rule[0] / tuned[0]}, best
+
+
+def pair(record: Record | None, score: str) -> str:
+    """Mean and spread."""
+    return "{:.4f} ± {:.4f}".format(*record.scores[score]) if record else ""
+
+
+class RulePage(Page):
+    """A section for the sets that judge and one for those that chose."""
+
+    chose: tuple[str, ...]
+    words = ("Sets that took no part in the choice of the rule", "Sets that chose")
+
+    def head(self) -> list[str]:
+        """Of the table."""
+        raise NotImplementedError
+
+    def row(self, record: Record) -> list[str]:
+        """The cells of a record."""
+        raise NotImplementedError
+
+    def settings(self) -> int:
+        return math.prod(map(len, self.effort.grid.values()))
+
+    def groups(self) -> Iterator[dict[str, Any]]:
+        records = [r for r in self.results.rows("rule") if "tuned" in r.scores]
+        for chose, words in enumerate(self.words):
+            part = [r for r in records if (r.set in self.chose) == chose]
+            if part:
+                ratios = [r.scores["ratio"][0] for r in part]
+                worst = max((r.scores["rule"][0] for r in part if r.epsilon == EPSILONS[0]), default=math.nan)
+                found = {"median": np.median(ratios), "largest": max(ratios), "cells": len(part), "worst": worst}
+                yield {"part": words, **found, "rows": lines(self.head(), map(self.row, part))}

@@ -1,0 +1,45 @@
+"""The benchmarks of cost: what they print is what they write, and a fit is measured in a process of its own."""
+
+import re
+
+import pytest
+
+from benchmarks.cost import first_fit, main, memory, noise
+from benchmarks.frame.timing import least, medians
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_memory_writes_its_table(tmp_path, capsys):
+    memory.main(["--rows", "200000", "--columns", "20", "--passes", "1", "--out", str(tmp_path)])
+    page = (tmp_path / "memory.md").read_text()
+    assert capsys.readouterr().out == page
+    row = page.splitlines()[-1]
+    assert row.startswith("| Lasso, solver coordinate, 1 passes | 200,000 x 20 float64, order C | ")
+    assert float(re.search(r"([\d.]+)x the data", row).group(1)) > 0.0  # what other libraries hold is theirs
+    with pytest.raises(SystemExit, match="the fit failed"):
+        memory.apart(passes="many", rows=10, columns=2)
+
+
+@pytest.mark.parametrize("module", [first_fit, noise])
+def test_a_page_has_its_title_its_command_and_its_rows(module, tmp_path, capsys):
+    name = module.__name__.rpartition(".")[2]
+    rows = [("one", "2 s", "3 s"), ("two", "-", "-")]
+    main(module.__doc__, name, module.INTRO, lambda given: rows[: given.few], {"few": 1}, ["--out", str(tmp_path)])
+    page = (tmp_path / f"{name}.md").read_text()
+    assert capsys.readouterr().out == page
+    assert f"`python -m benchmarks.cost.{name}`, Python 3." in page
+    assert page.endswith("| what | ours | against |\n|---|---|---|\n| one | 2 s | 3 s |\n")
+
+
+def test_small_parts_of_the_noise_layer_are_timed(monkeypatch):
+    monkeypatch.setattr(noise, "DRAWS", 1 << 10)
+    (row,) = noise.selection(3)
+    assert "us a pick" in row[1]
+    assert len(list(noise.bulk_noise())) == 3
+
+
+def test_actions_take_turns_after_one_round_that_is_not_counted():
+    calls = []
+    assert len(medians(2, lambda: calls.append("a"), lambda: calls.append("b"))) == 2
+    assert calls == ["a", "b"] * 3
+    assert set(least(1, {"x": lambda: None})) == {"x"}

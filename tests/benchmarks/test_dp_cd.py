@@ -1,0 +1,170 @@
+"""The DP-CD benchmark on tiny problems: what it tunes, runs, keeps and writes."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.dp_cd import methods, paper, problems, tuning
+from benchmarks.dp_cd.__main__ import BENCHMARK
+from benchmarks.dp_cd.page import CoordinatePage
+from benchmarks.frame import dp_sgd
+from benchmarks.frame.records import Record
+from tacit.privacy import Budget, Plan, Release, epsilon_of
+
+IMBALANCED, SPARSE = "California, imbalanced", "Sparse LASSO"
+
+
+def small(loss="squared", epsilon=1.0, l1=0.1, l2=0.0):
+    """300 rows of three columns on different scales."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(300, 3)) * [1.0, 5.0, 0.2]
+    y = X @ [2.0, -0.3, 5.0] + 0.1 * rng.standard_normal(300)
+    labels = y if loss == "squared" else np.sign(y)
+    return problems.Problem("small", loss, X, labels, l1, l2, epsilon, np.array([1.0, 5.0, 0.2]), label_bound=6.0)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Small problems in place of the paper's, and hardly any effort."""
+    one = dataclasses.replace(small(), name=IMBALANCED)
+    two = dataclasses.replace(small(), name=SPARSE, bounds=None)
+    monkeypatch.setattr(problems, "problem", {p.name: p for p in (one, two)}.__getitem__)
+    timed = ("300 x 3, squared", "300 x 3, logistic")
+    monkeypatch.setattr(BENCHMARK, "full", tuning.Effort(3, 20, 2, 1, 2, 2, (2, 5), (IMBALANCED, SPARSE), timed, 9))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny")
+def test_a_run_measures_every_method_and_writes_the_page(run):
+    records = run(BENCHMARK)
+    for table in ("tuning", "table"):
+        assert {r.model for r in records if (r.table, r.set) == (table, IMBALANCED)} == set(methods.METHODS)
+    models = {r.model for r in records if (r.table, r.set) == ("table", SPARSE)}
+    assert models == set(methods.METHODS) - {"private"}  # no public bounds to find them with
+    assert all(np.isfinite(r.scores["relative error"]).all() for r in records if r.table == "table")
+    assert {r.set for r in records if r.table == "timing, 1 thread"} >= {SPARSE, "300 x 3, logistic"}
+    page = run.page("dp_cd")
+    assert "| 2 | 0.1708 |" in page  # the paper's cell, next to ours
+    assert "| 5 | 0.4702 |" in page
+    assert "cells at or below the printed DP-CD" in page
+    assert "| DP-CD, constants declared | " in page
+    assert "greedy / X.T @ r" in page
+    assert "The same SGD without noise" in page
+    assert run.drawn(*(f"dp_cd_figure_{place}" for place in (1, 2, 3)))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
+    few = ("--parts", "table", "untuned", "--methods", "ours", "sgd")
+    run.goes_on(BENCHMARK, few, ("--parts", "table", "--methods", "ours"))
+    assert run.measured == [f"table, {IMBALANCED} ours", f"table, {SPARSE} ours"]
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_every_form_of_dp_cd_finds_the_optimum_without_noise(loss):
+    l1, l2 = (0.05, 0.0) if loss == "squared" else (0.0, 0.02)
+    problem = small(loss, epsilon=1e9, l1=l1, l2=l2)
+    point = methods.Point(1.0, 100.0)
+    forms = [m for m in methods.METHODS.values() if isinstance(m, methods.Coordinate)]
+    forms = [*forms, dataclasses.replace(forms[2], scaled=True), dataclasses.replace(forms[4], scaled=True)]
+    for method in forms:
+        if method.serves(problem):
+            (error,) = method.errors(problem, 300, [point], 0)
+            assert -1e-9 <= error < 1e-4, method
+
+
+def test_the_optimum_is_one():
+    rng = np.random.default_rng(1)
+    for problem in (small(), small("logistic", l1=0.0, l2=0.1)):
+        nearby = problem.solution[:, None] * rng.uniform(0.99, 1.01, size=(3, 200))
+        assert (problem.relative_error(nearby) >= 0.0).all()
+        assert problem.zero_error > 0.1
+
+
+def test_the_papers_noise_is_its_equation_18_and_more_than_needed():
+    epsilon, delta, passes = 1.0, 1e-9, 20
+    multiplier = paper.multiplier(epsilon, delta, passes)
+    u = math.sqrt(passes) / multiplier
+    assert u**2 / 2 + u * math.sqrt(2 * math.log(1 / delta)) == pytest.approx(epsilon)
+    exact = Plan(Release("passes", "gaussian", share=1.0, count=passes)).calibrate(Budget(epsilon, delta))
+    assert 1.1 < multiplier / exact.multiplier("passes") < 1.3
+    fixed = Plan(Release("passes", "gaussian", multiplier=multiplier, count=passes)).calibrate(Budget(epsilon, delta))
+    assert epsilon_of(fixed.event, delta) < epsilon
+
+
+def test_the_paper_protects_against_replacement_with_twice_the_sensitivity():
+    problem = small()
+    papers, form = methods.METHODS["paper"], methods.METHODS["form"]
+    assert papers.calibrated(problem, 5).budget.adjacency == "replace-one"
+    assert form.calibrated(problem, 5).budget.adjacency == "add-remove"
+    assert papers.calibrated(problem, 5).multiplier("passes") == pytest.approx(
+        paper.multiplier(problem.epsilon, problem.delta, 5)
+    )
+
+
+@pytest.mark.parametrize("name", ["paper", "ours", "private", "greedy", "sgd"])
+def test_a_trace_has_the_noise_of_the_whole_run_and_ends_where_it_does(name):
+    problem, method = small(), methods.METHODS[name]
+    point = methods.Point(0.5, 2.0, 64)
+    errors, seconds = method.trace(problem, 7, point, 3, [2, 7])
+    assert errors[1] == pytest.approx(method.errors(problem, 7, [point], 3)[0])
+    assert errors[0] != pytest.approx(method.errors(problem, 2, [point], 3)[0])  # which has less noise
+    assert all(second > 0 for second in seconds)
+
+
+def test_dp_sgd_without_noise_on_all_rows_is_proximal_gradient_descent():
+    problem = small(l1=0.1, l2=0.3)
+    n, step = len(problem.y), 0.05
+    descent = dp_sgd.Descent(problem, n, np.array([step, step]), np.array([1e9, 0.5]), 0.0, 0)
+    plain, clipped = np.zeros(3), np.zeros(3)
+    norms = np.linalg.norm(problem.X, axis=1)
+    for _ in range(20):
+        descent.step()
+        for w, clip in ((plain, 1e9), (clipped, 0.5)):
+            slopes = problem.X @ w - problem.y
+            gradients = problem.X * slopes[:, None]
+            lengths = np.maximum(np.abs(slopes) * norms, 1e-300)
+            moved = w - step * (gradients * np.minimum(1.0, clip / lengths)[:, None]).sum(axis=0) / n
+            w[:] = np.sign(moved) * np.maximum(np.abs(moved) - step * 0.1, 0.0) / (1.0 + step * 0.3)
+    np.testing.assert_allclose(descent.weights, np.column_stack([plain, clipped]), rtol=1e-9)
+
+
+def test_sgd_without_noise_comes_close_to_the_optimum():
+    assert 0.0 <= methods.METHODS["sgd"].noiseless_error(small(), 200) < 0.01
+
+
+def test_dp_sgd_adds_the_noise_it_was_told():
+    problem = dataclasses.replace(small(l1=0.0), y=np.zeros(300))
+    clips = np.full(4_000, 2.0)
+    descent = dp_sgd.Descent(problem, 50, np.ones(4_000), clips, 3.0, 0)
+    descent.step()
+    assert descent.weights.std() == pytest.approx(3.0 * 2.0 / 50, rel=0.03)
+
+
+def test_tuning_finds_the_best_point_of_the_full_grid():
+    class Bowl:
+        label = "bowl"
+
+        def points(self):
+            return methods.METHODS["ours"].points()
+
+        def errors(self, _, passes, points, seed):
+            noise = 1e-3 * np.random.default_rng(seed).standard_normal(len(points))
+            return np.array([math.log(p.step) ** 2 + math.log(p.clip / passes) ** 2 for p in points]) + noise
+
+    point, mean = tuning.tune(Bowl(), None, 12, tuning.FULL)
+    nearest = min(methods.CLIPS, key=lambda clip: abs(math.log(clip / 12)))
+    assert (point.step, point.clip) == pytest.approx((1.0, nearest))
+    assert mean == pytest.approx(math.log(nearest / 12) ** 2, abs=5e-3)
+
+
+def test_a_verdict_names_the_cells_that_are_not_reached():
+    def record(seed, *errors):
+        scores = {"passes": [2.0, 50.0], "relative error": list(errors)}
+        return Record("table", "Electricity, imbalanced", "ours", 1.0, seed, scores, [1.0])
+
+    page = CoordinatePage([record(0, 0.1, 0.002), record(1, 0.1, 0.004)])
+    told = page.verdict("Electricity, imbalanced", "ours", "DP-CD")
+    assert told == "1 of 2 cells at or below the printed DP-CD; **not reached** at 50 (0.0030 against 0.0020)"

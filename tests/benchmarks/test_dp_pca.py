@@ -1,0 +1,99 @@
+"""The PCA benchmark on tiny data: what it runs, keeps and writes."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from benchmarks.dp_pca import methods, paper, problems
+from benchmarks.dp_pca.__main__ import BENCHMARK, Effort
+from benchmarks.dp_pca.page import PcaPage
+from benchmarks.frame.records import Record
+
+
+def table(n=400, d=24, seed=0):
+    """Rows of norm 1 off the origin, whose first column tells the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(1.0, 0.05, d) + 0.2
+    return X / np.linalg.norm(X, axis=1)[:, None], (X[:, 0] > 0.2).astype(int)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Small rows in place of every set, and hardly any effort."""
+
+    def rows(name, *_):
+        X, y = table()
+        return (csr_array(X), y) if name == "news20" else (X, y)
+
+    monkeypatch.setattr(problems, "rows", rows)
+    monkeypatch.setattr(problems, "raw", lambda *_: 5.0 * table()[0])
+    monkeypatch.setattr(paper, "true_epsilon", lambda n, multiplier, steps: n / steps / multiplier)
+    monkeypatch.setattr(BENCHMARK, "full", Effort((1.0,), 1, 2, (1.0,), 1, 1, None, (), (1.0,)))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_measures_everything_and_writes_the_page(run):
+    records = run(BENCHMARK, "--sets", "a9a", "MNIST", "digits", "wine")
+    assert {r.table for r in records} == set(BENCHMARK.parts)
+    assert {r.model for r in records if r.table == "figure"} == {*methods.SOLVERS, "random"}
+    assert {r.model for r in records if r.table == "table"} == {*methods.SOLVERS, "random", "not private"}
+    captured = [r.scores["captured"][0] for r in records if "captured" in r.scores]
+    assert all(0.0 < value <= 1.0 + 1e-9 for value in captured)
+    page = run.page("dp_pca")
+    assert "| a9a, 400 x 24, k = 10, epsilon = 0.1 | at least 0.985 |" in page
+    assert "| diffprivlib .21 |" in page
+    assert "| `stochastic` (DP-SPCA) |" in page
+    assert "| a9a, n = 32,561 | DP-VRPCA | 0.1 | 0.146 |" in page
+    assert "| MNIST: a fit with `gauss` over the plain products, time | at most 1.3 |" in page
+    assert "quick run" not in page
+    assert run.drawn("dp_pca_figure_1")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
+    few = ("--parts", "targets", "noise", "--sets", "a9a", "MNIST")
+    run.goes_on(BENCHMARK, few, ("--parts", "targets", "--sets", "a9a"))
+    assert run.measured == ["targets, a9a "]
+
+
+def test_scores_are_those_of_the_definitions():
+    X, y = table()
+    for center in (False, True):
+        problem = problems.problem(X, y, 3, center)
+        Z = X - X.mean(axis=0) if center else X
+        exact = np.linalg.svd(Z, full_matrices=False)[2]
+        scores = problem.scores(exact[[0, 1, 5]])
+        variances = np.sum((Z @ exact.T) ** 2, axis=0)
+        assert scores["captured"][0] == pytest.approx(variances[[0, 1, 5]].sum() / variances[:3].sum())
+        assert scores["error"][0] == pytest.approx(1.0)
+        assert scores["distance"][0] == pytest.approx(1.0)
+        assert max(problem.scores(exact[:3])["error"][0], 0.0) < 1e-9
+
+
+def test_the_paper_adds_this_noise():
+    n, epsilon = 60_000, 0.1
+    order = math.log(1e3) / (0.5 * epsilon) + 1.0
+    assert paper.spca_multiplier(n, epsilon) == pytest.approx(math.sqrt(20 * order / (n * epsilon * 0.5)))
+    assert paper.vrpca_multiplier(n, epsilon) == pytest.approx(math.sqrt(math.log(1e3) / n) / epsilon)
+    # A step that always sees the row is a plain Gaussian release: delta = 1e-3 is met at epsilon 2.97 for multiplier 1.
+    plain = paper.true_epsilon(1, 1.0, 1)
+    tail = 0.5 * math.erfc((plain - 0.5) / math.sqrt(2.0)), 0.5 * math.erfc((plain + 0.5) / math.sqrt(2.0))
+    assert tail[0] - math.exp(plain) * tail[1] == pytest.approx(1e-3, rel=0.02)
+
+
+def test_the_svm_sees_what_the_components_keep():
+    X, y = table(2_000)
+    kept, lost = np.eye(24)[:2], np.eye(24)[20:22]
+    assert methods.svm_accuracy(kept, X, y, 0) > methods.svm_accuracy(lost, X, y, 0) + 0.2
+    first, second = methods.halves(X, 0)
+    assert len(first) == len(second) == 1_000
+    assert not set(first) & set(second)
+
+
+@pytest.mark.parametrize(("captured", "told"), [(0.99, "| reached |"), (0.9, "| **not reached** |")])
+def test_a_verdict_says_what_is_not_reached(captured, told):
+    record = Record("targets", "a9a", "auto", 0.1, 0, {"captured": [captured]}, [1.0], size=(9, 3, 2))
+    lines = PcaPage([record]).targets().splitlines()
+    assert told in next(line for line in lines if line.startswith("| a9a"))

@@ -1,0 +1,143 @@
+"""The benchmarks of rules on tiny sets: what they tune, keep apart and write; and the sets that judge."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from benchmarks.frame import sets
+from benchmarks.rules import coordinate, dual, judges, text
+from benchmarks.rules.tuned import Effort, compared
+from tacit import LogisticRegression
+from tacit.solvers import rescaled
+
+X = np.random.default_rng(0).normal(size=(400, 3))
+TARGETS = {"line": X[:, 0] + 0.5 * X[:, 1], "two": np.where(X[:, 0] > 0, "yes", "no")}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Two sets of three columns, of which "two" chose, and one that is not here; quick runs at one epsilon."""
+
+    def load(name):
+        if name not in TARGETS:
+            raise sets.MissingSetError("not here")
+        return X, TARGETS[name], "regression" if name == "line" else "classification"
+
+    monkeypatch.setattr(sets, "load", load)
+    monkeypatch.setattr(coordinate, "SPARSE_TRUTHS", {True: ((200, 30, 2),), False: ((300, 20, 2),)})
+    for module in (coordinate, dual):
+        part = dataclasses.replace(module.BENCHMARK.parts["rule"], sets=("line", "two", "absent"))
+        monkeypatch.setitem(module.BENCHMARK.parts, "rule", part)
+        monkeypatch.setattr(module.BENCHMARK.page, "chose", ("two",))
+        monkeypatch.setattr(module.BENCHMARK, "quick", dataclasses.replace(module.BENCHMARK.quick, epsilons=(1.0,)))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_excess_is_between_the_minimum_and_the_zero_model():
+    for name in ("line", "two"):
+        problem = coordinate.problem(name, 300)
+        assert problem.excess(np.zeros(4)) == pytest.approx(1.0)
+        assert problem.run("coordinate", float("inf"), range(1))[0] == pytest.approx(0.0, abs=1e-4)
+        for other in dual.problems(name, 400):
+            assert other.excess(np.zeros(4)) == pytest.approx(1.0)
+            found, spread = dual.run_at(other, float("inf"), range(1))
+            assert -1e-6 <= found < 2e-3
+            assert spread == 0.0
+
+
+@pytest.mark.usefixtures("tiny")
+def test_slopes_are_those_of_the_objective():
+    w = np.array([0.3, -0.2, 0.1, 0.05])
+    for problem in (*dual.problems("line", 400), *dual.problems("two", 400)):
+        value, slope = problem.objective(w, 0.3)
+        for j in range(4):
+            moved = w + 1e-6 * np.eye(4)[j]
+            assert (problem.objective(moved, 0.3)[0] - value) / 1e-6 == pytest.approx(slope[j], abs=1e-4)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("solver", ["coordinate", "dual"])
+def test_tuning_is_over_the_grid_on_seeds_of_its_own(solver):
+    seen = []
+
+    def run(seeds, **options):
+        seen.append((seeds, bool(options)))
+        if solver == "dual":
+            return dual.run_at(dual.problems("line", 400)[0], 10.0, seeds, **options)
+        return coordinate.problem("line", 300).run("coordinate", 10.0, seeds, **options)
+
+    grid = {"n_passes": (10,), "clip": (1e-6, 1.0)} | ({"batch_size": (100,)} if solver == "dual" else {"step": (1.0,)})
+    effort = Effort(grid, 1, 2)
+    scores, best = compared(run, effort.settings(), effort)
+    assert best["clip"] == 1.0  # the other leaves the weights where they are
+    assert scores["tuned"][0] < 0.5
+    assert scores["ratio"] == scores["rule"][0] / scores["tuned"][0]
+    assert [seeds.start for seeds, tuned in seen if tuned] == [1_000, 1_000, 0]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_pages_tell_sets_that_chose_from_those_that_judge(run, capsys):
+    assert [r.set for r in run(dual.BENCHMARK, "--quick")] == ["line", "two", "two", "two"]
+    assert run.measured == ["rule, line ", "rule, two "]  # the other is skipped
+    judged, chose = run.page("dual_rule").split("## Sets that chose")
+    assert (judged.count("| line |"), chose.count("| two |")) == (1, 3)
+    run(coordinate.BENCHMARK, "--quick")
+    judged, chose = run.page("coordinate_rule").split("## Sets that chose")
+    assert (judged.count("| line |"), chose.count("| two |")) == (1, 1)
+    sparse = run.page("greedy_rule")
+    assert sparse.index("| 2 of 20 |") < sparse.index("## Chose") < sparse.index("| 2 of 30 |")
+    coordinate.BENCHMARK.main(["--quick", "--parts", "rule", "--sets", "absent", "--out", str(run.folder)])
+    assert "skipped: rule, absent (not here)" in capsys.readouterr().out
+
+
+@pytest.fixture
+def words(monkeypatch):
+    """Texts of three groups that one word each gives away."""
+    rng = np.random.default_rng(0)
+    groups = rng.choice(["rec.autos", "sci.med", "talk.religion"], size=400)
+    rows = np.zeros((400, 1_200))
+    for row, group in zip(rows, groups, strict=True):
+        row[rng.integers(0, 1_200, size=5)] = 0.3
+        row[{"rec.autos": 0, "sci.med": 1, "talk.religion": 2}[group]] = 0.8
+    monkeypatch.setattr(text, "texts", lambda: (csr_array(rows), groups))
+    monkeypatch.setattr(text.BENCHMARK, "quick", dataclasses.replace(text.BENCHMARK.quick, epsilons=(10.0,)))
+    return groups
+
+
+def test_a_question_keeps_the_groups_it_is_about(words):
+    rows, y = text.question("rec or sci")
+    assert rows.shape[0] == len(y) == np.isin(words, ["rec.autos", "sci.med"]).sum()
+    assert y.sum() == (words == "rec.autos").sum()
+    assert text.question("talk, not the rest")[0].shape[0] == 400
+    assert text.question("talk, not the rest", 50)[0].shape[0] == 50
+
+
+def test_constants_are_moved_for_as_long_as_it_lasts():
+    before = rescaled._STEPS
+    with text.constants({"_STEPS": 7}):
+        inside = rescaled._STEPS
+    assert (inside, rescaled._STEPS) == (7, before)
+
+
+def test_every_setting_is_understood():
+    for changed, parameters in text.SETTINGS.values():
+        assert all(hasattr(rescaled, name) for name in changed)
+        LogisticRegression(epsilon=1.0, **parameters)
+
+
+@pytest.mark.usefixtures("words")
+def test_the_page_says_what_the_rule_gives_up(run):
+    (record,) = run(text.BENCHMARK, "--quick", "--sets", "rec or sci")
+    page = run.page("text_rule")
+    assert page.count("| rec or sci |") == 1
+    behind = record.scores["tuned"][0] - record.scores["rule"][0]
+    assert f"The rule gives up {behind:.3f} of accuracy in the median" in page
+
+
+def test_judges_are_encoded_row_by_row():
+    frame = pd.DataFrame({"size": [1.5, None, 3.0], "color": ["red", "blue", None]})
+    expected = [[1.5, 0, 0, 1, 0], [0, 1, 1, 0, 0], [3.0, 0, 0, 0, 1]]  # size, missing, blue, red, missing
+    np.testing.assert_array_equal(judges.encode(frame), expected)
