@@ -5,9 +5,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from tools.lowest import constraints
 
 import tacit
+from tools.lowest import constraints
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()

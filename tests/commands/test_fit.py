@@ -10,7 +10,7 @@ import pytest
 
 from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge, load
 from tacit.commands import tables
-from tacit.estimators import classification
+from tacit.estimators import classifiers
 from tacit.modelfiles import Column, TableModel
 from tacit.modelfiles.table import encoder, feature_names
 
@@ -183,7 +183,7 @@ def test_warnings_of_tacit_are_shown_and_those_of_others_are_not(capsys, monkeyp
         warnings.warn_explicit("SECRET", UserWarning, "sklearn/somewhere.py", 1)
         assert len(y) == 400
 
-    monkeypatch.setattr(classification, "check_classification_targets", loud)
+    monkeypatch.setattr(classifiers, "check_classification_targets", loud)
     code, _, err = tacit(capsys, *INCOME, *declared(), "--seed", "1", "--delta", "0.01")
     assert code == 0
     assert "tacit fit: warning: random_state is set" in err
