@@ -57,8 +57,8 @@ _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's de
 class Coordinate(Solver):
     """Proximal coordinate descent (DP-CD): weights are updated one after the other, from one column each.
 
-    Use it for l1 penalties and for bounds on coefficients, which other solvers do not serve, and for the squared hinge
-    with `adjacency="replace-one"`. It is the default there.
+    Use it for l1 penalties and for bounds on coefficients, which other solvers do not serve, and for the loss
+    "squared_hinge" with `adjacency="replace-one"`. It is the default there.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class FrankWolfe(Solver):
         What is returned: the last iterate, or the mean of the later half. None: "tail".
     clip : float, default=None
         What the slopes of the loss are clipped to; for a squared loss these are residuals. None: a bound that slopes
-        have by themselves, and 2 for the squared hinge.
+        have by themselves, and 2 for "squared_hinge".
 
     Examples
     --------
