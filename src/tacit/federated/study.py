@@ -164,9 +164,9 @@ class Study:
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
 
-    def promise(self, plan: Plan) -> Promise:
+    def promise(self, plan: Plan, protocol: str) -> Promise:
         """The releases of all parties with their noise, and what they say of the people that the parties share."""
-        return plan.calibrate(self.budget, Unit("row", self.n_rows), f"federated {self.protocol}")
+        return plan.calibrate(self.budget, Unit("row", self.n_rows), f"federated {protocol}")
 
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""
