@@ -251,6 +251,9 @@ class Recorder:
         exact, weights, freedom = coordinates(mechanism, *values)
         out = released(mechanism, *values)
         if self.past is not None:
+            if self.past.exact.shape != exact.shape:
+                shapes = f"arrays of shape {self.past.exact.shape} and {exact.shape}"
+                raise LeakError(f"{name!r} is not made alike in two worlds: {shapes}")
             out = np.reshape(self.past.released / weights, np.shape(out))
         self.add(gate, name, mechanism, exact, np.reshape(out * weights, exact.shape), freedom=freedom)
         return out
