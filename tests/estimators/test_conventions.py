@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 import tacit
+from tacit.solvers import Coordinate
 from tacit.utils import expected_failed_checks
 
 from .support import every, quiet
@@ -26,29 +27,15 @@ COMMON = {
     "solver": "auto",
     "fit_intercept": True,
     "coef_bounds": None,
-    "n_iter": None,
-    "n_passes": None,
-    "batch_size": None,
-    "order": "permuted",
-    "clipping": "row",
-    "clip": None,
-    "step": None,
-    "averaging": None,
-    "smoothness": "private",
-    "variant": "secret",
-    "inner": "exact",
-    "l1_radius": None,
-    "entry_bound": None,
-    "sampler": "bucket",
     "random_state": None,
     "verbose": 0,
 }
 OWN = {
-    "LogisticRegression": {"C": 1.0, "classes": None},
-    "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None},
-    "LinearRegression": {"y_bounds": None},
+    "LogisticRegression": {"C": 1.0, "classes": None, "l1_radius": None},
+    "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None, "l1_radius": None},
+    "LinearRegression": {"y_bounds": None, "l1_radius": None},
     "Ridge": {"alpha": 1.0, "y_bounds": None},
-    "Lasso": {"alpha": 1.0, "y_bounds": None},
+    "Lasso": {"alpha": 1.0, "y_bounds": None, "l1_radius": None},
     "ElasticNet": {"alpha": 1.0, "l1_ratio": 0.5, "y_bounds": None},
 }
 
@@ -111,16 +98,17 @@ def test_parameters_are_kept_as_given(kind):
 @every
 def test_arrays_are_kept_as_given(kind):
     low, high, smoothness = np.full(4, -1e6), [1e6, np.inf, 1e6, 1e6], np.ones(4)
-    model = kind.make(coef_bounds=(low, high), smoothness=smoothness, solver="coordinate", random_state=3)
+    model = kind.make(coef_bounds=(low, high), solver=Coordinate(smoothness=smoothness), random_state=3)
     again = clone(model)
     assert again.coef_bounds[0] is not low
     for fitted in (model, again):
         fitted.fit(*kind.problem())
         np.testing.assert_array_equal(fitted.coef_bounds[0], np.full(4, -1e6))
         assert fitted.coef_bounds[1] == [1e6, np.inf, 1e6, 1e6]
-        np.testing.assert_array_equal(fitted.smoothness, np.ones(4))
+        np.testing.assert_array_equal(fitted.solver.smoothness, np.ones(4))
+        assert set(vars(fitted.solver)) == set(fitted.solver.get_params())  # options and no state
     assert model.coef_bounds[0] is low
-    assert model.smoothness is smoothness
+    assert model.solver.smoothness is smoothness
     np.testing.assert_array_equal(model.coef_, again.coef_)
 
 

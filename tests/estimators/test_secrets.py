@@ -93,11 +93,18 @@ def test_no_error_of_a_prediction_quotes_the_data(kind):
 @every
 def test_no_error_in_the_middle_of_a_fit_quotes_the_data(kind, monkeypatch):
     # A fault where the rows are at hand: what it says is the fault's own, and rows do not print themselves.
-    def broken(self, task, rows, penalty, gate):  # noqa: ARG001
-        raise RuntimeError(f"{rows} {task} {gate!r}")
+    class Broken:
+        def __init__(self, honest):
+            self.honest = honest
+
+        def __getattr__(self, name):
+            return getattr(self.honest, name)
+
+        def run(self, data, gate):
+            raise RuntimeError(f"{data} {self.honest} {gate!r}")
 
     for solver in SOLVERS.values():
-        monkeypatch.setattr(type(solver), "run", broken)
+        monkeypatch.setattr(solver, "at", lambda self, task, honest=solver.at: Broken(honest(self, task)))
     X, y = kind.problem(60)
     with pytest.raises(RuntimeError, match="private") as caught:
         kind.make().fit(X * SENTINEL, y)

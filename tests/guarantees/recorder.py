@@ -58,7 +58,7 @@ from tacit.privacy.noise.grid import Grid
 from tacit.solvers.coordinate.columns import Columns
 from tacit.solvers.dual.steps import Duals
 
-from .steps import Missing, Step
+from .steps import LeakError, Missing, Step
 
 NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
 
@@ -152,6 +152,9 @@ class Recorder:
         exact, weights, freedom = coordinates(mechanism, *values)
         out = released(mechanism, *values)
         past, noisy = self.past, np.reshape(out * weights, exact.shape)
+        if past is not None and past.exact.shape != exact.shape:
+            shapes = f"arrays of shape {past.exact.shape} and {exact.shape}"
+            raise LeakError(f"{name!r} is not made alike in two worlds: {shapes}")
         self.add(gate, name, mechanism, exact, noisy if past is None else past.released, freedom=freedom)
         return out if past is None else np.reshape(past.released / weights, np.shape(out))
 
