@@ -15,7 +15,17 @@ import tacit
 from .support import MAKERS, made, quiet, rows
 
 FOLDER = Path(__file__).parent / "saved"
-KEPT = ("logistic", "logistic of objects", "selected", "linear", "pca", "scaler", "federated logistic", "table")
+KEPT = (
+    "logistic",
+    "logistic of objects",
+    "selected",
+    "linear",
+    "lasso",
+    "pca",
+    "scaler",
+    "federated logistic",
+    "table",
+)
 ROWS = np.arange(20.0).reshape(5, 4)
 PREDICTED = {
     "logistic": lambda model: model.decision_function(ROWS),
