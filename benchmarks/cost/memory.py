@@ -37,13 +37,15 @@ _SMALL = 200
 def fit(given: dict[str, Any]) -> tuple[int, int]:
     """Fit some rows; the size of the data and the peak of the process so far, in bytes."""
     import tacit
+    from tacit.solvers import SOLVERS
 
     rng, n = np.random.default_rng(0), given["rows"]
     X = np.empty((n, given["columns"]), order=given["order"])
     for rows in np.array_split(X, max(1, n // 10_000)):  # made in place, a few at a time
         rows[:] = rng.standard_normal(rows.shape)
     y = X[:, 0] + rng.standard_normal(n)
-    model = getattr(tacit, given["estimator"])(solver=given["solver"], n_passes=given["passes"] or None)
+    solver, options = SOLVERS[given["solver"]], {"n_passes": given["passes"]} if given["passes"] else {}
+    model = getattr(tacit, given["estimator"])(solver=solver(**options))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few rows
         model.fit(X, y > 0 if hasattr(model, "predict_proba") else y)

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import cost
 from benchmarks.frame.timing import fresh, medians, seconds
-from tacit.privacy import Budget, NoiseSource, Plan, Release, epsilon_of, gaussian
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit, epsilon_of, gaussian
 from tacit.privacy.mechanisms import Selection, Sensitivity
 from tacit.privacy.noise import samplers
 
@@ -23,6 +23,7 @@ INTRO = """\
 `python -m benchmarks.cost.noise`, Python {python}, NumPy {numpy}; medians of alternating runs."""
 DRAWS = 1 << 20
 CANDIDATES = 10_000
+_ROWS = Unit("row", 1_000_000)
 
 
 def bulk_noise() -> cost.Rows:
@@ -48,13 +49,13 @@ def selection(picks: int) -> cost.Rows:
     """Exponential-mechanism picks, each from fresh scores, against Gumbel-max with NumPy."""
     scores = np.random.default_rng(0).normal(size=CANDIDATES)
     generator = np.random.default_rng(1)
-    plan = Plan(Release("pick", "exponential", share=1.0, count=picks)).calibrate(Budget(1.0, 1e-6))
+    promise = Plan(Release("pick", "exponential", share=1.0, count=picks)).calibrate(Budget(1.0, 1e-6), _ROWS, "noise")
     mechanism = Selection(Sensitivity.non_negative(1.0))
 
     def ours() -> None:
-        meter = plan.meter(NoiseSource())
+        gate = Gate(promise, NoiseSource())
         for _ in range(picks):
-            mechanism.release(meter, "pick", scores)
+            gate.release("pick", mechanism, scores)
 
     def gumbel() -> None:
         for _ in range(picks):
@@ -109,8 +110,8 @@ def calibration() -> cost.Rows:
     for q in (0.001, 0.01, 0.1):
         plan = Plan(Release("steps", "gaussian", share=1.0, count=10_000, sampling=q))
         budgets = [Budget(1.0 + k * 1e-6, 1e-6) for k in range(6)]  # all different, so that no cache answers
-        times = [seconds(lambda budget=budget, plan=plan: plan.calibrate(budget)) for budget in budgets]
-        landed = epsilon_of(plan.calibrate(budgets[0]).event, 1e-6)
+        times = [seconds(lambda budget=budget, plan=plan: plan.calibrate(budget, _ROWS, "noise")) for budget in budgets]
+        landed = epsilon_of(plan.calibrate(budgets[0], _ROWS, "noise").event, 1e-6)
         what = f"calibrate 10,000 sampled steps, q = {q:g}"
         rows.append((what, f"{statistics.median(times):.2f} s", f"epsilon {landed:.4f} of 1"))
     return rows

@@ -67,7 +67,7 @@ def cases(arguments: argparse.Namespace) -> Iterator[tuple[str, str, int]]:
 def run_ours(store: Store, part: str, name: str, seed: int, arguments: argparse.Namespace) -> None:
     """Every model of ours and scikit-learn's at every epsilon, for one split of one set."""
     X, y, kind = data(part, name)
-    for model in methods.model_names(y, kind):
+    for model in methods.model_names(X, y, kind):
         if arguments.models is not None and model not in arguments.models:
             continue
         for epsilon in (None,) if model == methods.PLAIN else arguments.epsilons:

@@ -29,10 +29,11 @@ def split(X: Any, y: Any, kind: str, seed: int) -> list[Any]:
     return train_test_split(X, y, test_size=0.25, random_state=seed, stratify=stratify)
 
 
-def model_names(y: Any, kind: str) -> list[str]:
-    """scikit-learn, "auto", and every registered solver that serves the loss of this set."""
+def model_names(X: Any, y: Any, kind: str) -> list[str]:
+    """scikit-learn, "auto", and every registered solver that serves the loss and the rows of this set."""
     loss = "squared" if kind == "regression" else "logistic" if len(np.unique(y)) == 2 else "multinomial"
-    return [PLAIN, "auto", *(name for name, solver in SOLVERS.items() if LOSSES[loss] in solver.losses)]
+    serves = {name: solver.serves for name, solver in SOLVERS.items() if LOSSES[loss] in solver.serves.losses}
+    return [PLAIN, "auto", *(name for name, able in serves.items() if sparse.issparse(X) or not able.sparse_only)]
 
 
 def plain(X: Any, kind: str) -> Any:

@@ -16,9 +16,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.dp_cd import paper
 from benchmarks.dp_cd.problems import Problem
-from benchmarks.frame import Floats, dp_sgd, solvers
-from benchmarks.frame.solvers import LIMIT, SOLVERS, Budget, CalibratedPlan, Plan, Release, Task
+from benchmarks.frame import Floats, dp_sgd
+from benchmarks.frame.solvers import LIMIT, LOSSES, SOLVERS, Budget, Plan, Promise, Release, Run, asked
 from benchmarks.frame.timing import in_turns, seconds
+from tacit.problems import Penalty
 
 CLIPS = np.logspace(-3.0, 6.0, 100).tolist()
 
@@ -44,14 +45,15 @@ class Coordinate:
 
     def serves(self, problem: Problem) -> bool:
         """Whether the solver has the loss; private mean squares need public bounds besides."""
-        return problem.loss in SOLVERS[self.solver].losses and (problem.bounds is not None or not self.private)
+        served = SOLVERS[self.solver].serves.losses
+        return LOSSES[problem.loss] in served and (problem.bounds is not None or not self.private)
 
     def points(self) -> list[list[Point]]:
         """The paper's grid: for each of ten steps, a hundred points by growing clip."""
         return [[Point(step, clip) for clip in CLIPS] for step in np.logspace(-2.0, 1.0, 10).tolist()]
 
-    def task(self, problem: Problem, passes: int | None, point: Point | None = None) -> Task:
-        """What the solver is asked for; what is None is left to its own rules."""
+    def run(self, problem: Problem, passes: int | None, point: Point | None = None) -> Run:
+        """The solver and its task; what is None is left to its own rules."""
         chosen: dict[str, Any] = dict(self.options)
         if not self.private:
             chosen["smoothness"] = problem.smoothness
@@ -59,49 +61,50 @@ class Coordinate:
         if point is not None:
             chosen |= {"step": point.step, "clip": point.clip}
         budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
-        return solvers.asked(problem.shape, problem.loss, budget, "l1" if problem.l1 > 0.0 else "l2", **chosen)
+        penalty = Penalty(l1=problem.l1, l2=problem.l2)
+        return Run(SOLVERS[self.solver](**chosen), asked(problem.shape, problem.loss, budget, penalty=penalty))
 
-    def calibrated(self, problem: Problem, passes: int | None) -> CalibratedPlan:
+    def promise(self, problem: Problem, passes: int | None) -> Promise:
         """The releases of that many passes, with their noise."""
-        task = self.task(problem, passes)
+        run = self.run(problem, passes)
         if not self.paper or passes is None:
-            return solvers.calibrated(self.solver, task)
+            return run.promise()
         noise = paper.multiplier(problem.epsilon, problem.delta, passes)
-        (release,) = solvers.planned(self.solver, task).releases
-        return Plan(Release(release.name, release.kind, count=release.count, multiplier=noise)).calibrate(task.budget)
+        (release,) = run.plan.releases
+        return run.promised(Plan(Release(release.name, release.kind, count=release.count, multiplier=noise)))
 
-    def fit(self, problem: Problem, task: Task, calibrated: CalibratedPlan, seed: int) -> tuple[Floats, float]:
+    def fit(self, problem: Problem, run: Run, promise: Promise, seed: int) -> tuple[Floats, float]:
         """The weights in the problem's units, and the seconds that the solver took."""
         Z, scales = _columns(problem, self.private)
         label = problem.label_bound / LIMIT if self.scaled and problem.loss == "squared" else 1.0
         penalties = {"l2": problem.l2 * scales**2, "l1": problem.l1 * scales / label}
-        weights, took = solvers.fitted(self.solver, task, (Z, problem.y / label), calibrated, seed, **penalties)
+        weights, took = run.fit((Z, problem.y / label), promise, seed, **penalties)
         return weights[:-1] * scales * label, took
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
         """The relative error of each point, by one fit for each."""
-        calibrated = self.calibrated(problem, passes)
-        fits = [self.fit(problem, self.task(problem, passes, point), calibrated, seed)[0] for point in points]
+        promise = self.promise(problem, passes)
+        fits = [self.fit(problem, self.run(problem, passes, point), promise, seed)[0] for point in points]
         return problem.relative_error(np.column_stack(fits))
 
     def trace(
         self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
     ) -> tuple[list[float], list[float]]:
         """Relative errors and seconds after each of the passes `at`, of shorter runs with the noise of the whole."""
-        whole, errors, taken = self.calibrated(problem, passes), [], []
+        whole, errors, taken = self.promise(problem, passes), [], []
         for mark in at:
-            task = self.task(problem, mark, point)
-            weights, took = self.fit(problem, task, solvers.stopped(self.solver, whole, task), seed)
+            run = self.run(problem, mark, point)
+            weights, took = self.fit(problem, run, run.stopped(whole), seed)
             errors.append(float(problem.relative_error(weights)[0]))
             taken.append(took)
         return errors, taken
 
     def pass_clock(self, problem: Problem, short: int = 2, long: int = 22) -> Callable[[], float]:
         """Seconds of one more pass: between a short and a long fit, calibrated before."""
-        runs = [(self.task(problem, p, Point(1.0, 1.0)), self.calibrated(problem, p)) for p in (short, long)]
+        runs = [(self.run(problem, p, Point(1.0, 1.0)), self.promise(problem, p)) for p in (short, long)]
 
         def measure() -> float:
-            first, second = (self.fit(problem, task, calibrated, 0)[1] for task, calibrated in runs)
+            first, second = (self.fit(problem, run, promise, 0)[1] for run, promise in runs)
             return (second - first) / (long - short)
 
         return measure

@@ -17,7 +17,6 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.losses import Linear
-from benchmarks.frame.solvers import LossName
 from tacit.datasets import make_dp_cd
 
 NAMES = (
@@ -44,7 +43,7 @@ class Problem(Linear):
     """min over w of mean loss + l1 |w|_1 + l2 / 2 |w|^2, to be solved at (epsilon, 1 / n^2)."""
 
     name: str
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats
     l1: float

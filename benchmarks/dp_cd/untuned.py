@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.dp_cd.methods import Coordinate
 from benchmarks.dp_cd.problems import Problem
 from benchmarks.frame import Floats
-from benchmarks.frame.solvers import SOLVERS
+from benchmarks.frame.solvers import LOSSES, SOLVERS
 from tacit import Lasso, LogisticRegression
 
 Rule = Callable[[Problem, int], Floats | None]
@@ -23,7 +23,7 @@ def _solver(solver: str, private: bool = False) -> Rule:
     def fit(problem: Problem, seed: int) -> Floats | None:
         if not method.serves(problem):
             return None
-        return method.fit(problem, method.task(problem, None), method.calibrated(problem, None), seed)[0]
+        return method.fit(problem, method.run(problem, None), method.promise(problem, None), seed)[0]
 
     return fit
 
@@ -32,7 +32,7 @@ def _estimator(solver: str, declared: bool = False) -> Rule:
     """A whole fit. Estimators penalise standardised columns, so that imbalanced problems cannot be asked of them."""
 
     def fit(problem: Problem, seed: int) -> Floats | None:
-        if problem.bounds is not None or problem.loss not in SOLVERS[solver].losses:
+        if problem.bounds is not None or LOSSES[problem.loss] not in SOLVERS[solver].serves.losses:
             return None
         logistic = problem.loss == "logistic"
         known: dict[str, Any] = {"row_norm": math.sqrt(problem.X.shape[1])} if declared else {}

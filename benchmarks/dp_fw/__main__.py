@@ -16,6 +16,7 @@ from benchmarks.dp_fw import methods, problems, timing
 from benchmarks.dp_fw.page import FrankWolfePage
 from benchmarks.dp_fw.problems import Shape, Split
 from benchmarks.frame.command import Benchmark, Job, Part
+from tacit.solvers import FrankWolfe
 
 SPEED_EPSILONS = (1.0, 0.1)
 
@@ -83,7 +84,7 @@ def run_signs(job: Job) -> None:
         for model in ("frank-wolfe", "mean difference", "one-shot", "gradient"):
             method, row_norm = methods.METHODS[model], split.size[1] ** 0.5
             if model == "frank-wolfe":
-                method, row_norm = methods.Estimator(method.label, model, (("entry_bound", 1.0),)), None
+                method, row_norm = methods.Estimator(method.label, FrankWolfe(entry_bound=1.0)), None
             scores, took, note = method.measure(split, budget, seed, row_norm)
             job.keep(model, 1.0, seed, scores, took, note=note, size=split.size)
         scores, took, _ = methods.plain(split)

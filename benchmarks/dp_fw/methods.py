@@ -21,13 +21,18 @@ from sklearn.metrics import roc_auc_score
 
 import tacit
 from benchmarks.dp_fw.problems import Split
-from benchmarks.frame import Floats, solvers
-from tacit.kernels import gradient as codes
-from tacit.privacy import Budget, Meter, NoiseSource, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Vertices
-from tacit.solvers import Rows, Task, text
-from tacit.solvers.ball import Gradient, Path, Scoring
-from tacit.solvers.frank_wolfe import Settings, _units, slope_limit
+from benchmarks.frame import Floats
+from benchmarks.frame.solvers import Run, asked
+from tacit.blocks import Bounded
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
+from tacit.problems import Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import frank_wolfe, text
+from tacit.solvers.frank_wolfe.path import Path
+from tacit.solvers.frank_wolfe.rows import Scoring
+from tacit.solvers.frank_wolfe.scores import Scores
+from tacit.solvers.text.steps import WIDE
 
 PAPER_ITERATIONS, PAPER_RADIUS = 4_000, 50.0
 ENTRY = 0.1  # the bound on entries of rows of norm 1: the default of the estimators for row_norm=1
@@ -50,57 +55,58 @@ class FrankWolfe:
     bound: float = ENTRY
     sampler: str = "bucket"
 
-    def task(self, X: Any, budget: Budget) -> Task:
-        """What the solver may know."""
-        options = {"n_iter": self.count, "l1_radius": self.radius, "entry_bound": self.bound, "sampler": self.sampler}
-        return solvers.asked(X.shape, "logistic", budget, sparse=issparse(X), **options)
+    def run(self, X: Any, budget: Budget) -> Run:
+        """The solver, and what it may know."""
+        solver = frank_wolfe.FrankWolfe(n_iter=self.count, entry_bound=self.bound, sampler=self.sampler)
+        return Run(solver, asked(X.shape, "logistic", budget, sparse=issparse(X), l1_radius=self.radius))
 
     def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
         """The weights, and the processor's seconds for calibration and for the run."""
-        task, start = self.task(X, budget), time.process_time()
-        plan, ready = solvers.planned("frank-wolfe", task).calibrate(budget), time.process_time()
-        weights, _ = solvers.fitted("frank-wolfe", task, (X, y, self.bound), plan, seed)
+        run, start = self.run(X, budget), time.process_time()
+        promise, ready = run.promise(), time.process_time()
+        weights, _ = run.fit((X, y, self.bound), promise, seed)
         return weights[:-1], ready - start, time.process_time() - ready
 
-    def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Task, Meter]:
-        """The task, and a meter on its plan."""
-        task = self.task(X, budget)
-        return task, Meter(solvers.planned("frank-wolfe", task).calibrate(budget), NoiseSource(seed))
+    def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Run, Gate]:
+        """The run, and a gate on its promise."""
+        run = self.run(X, budget)
+        return run, Gate(run.promise(), NoiseSource(seed))
 
-    def gradient(
-        self, kind: type[Gradient], task: Task, X: Any, y: Floats, meter: Meter, tolerance: float | None = None
-    ) -> tuple[Gradient, Path, Scoring]:
+    def scores(
+        self, form: Any, run: Run, X: Any, y: Floats, gate: Gate, tolerance: float | None = None
+    ) -> tuple[Scores, Path, Scoring]:
         """The gradient in one of the paper's forms; by default with the solver's tolerance. No noise: with a queue."""
-        settings = Settings.of(task)
-        path, limit = Path(self.count, self.radius), slope_limit(task, self.radius * self.bound, 0.0)
+        draws: Any = run.algorithm
+        loss, path = run.task.loss, draws.path(self.bound)
+        limit = draws.slope_limit(self.radius * self.bound, 0.0)
         if tolerance is None:
-            tolerance = settings.tolerance * limit
-        curvature = solvers.CURVATURE["logistic"]
-        scoring = Scoring(codes.LOGISTIC, self.bound, limit, curvature, _units(task, meter), 0.0, tolerance)
-        sampler = self.sampler if meter.multiplier("vertices") > 0.0 else None
-        return kind(X, y, scoring, path, sampler), path, scoring
+            tolerance = draws.tolerance * limit
+        units = frank_wolfe._units(run.task, gate)
+        scoring = Scoring(loss.code, self.bound, limit, loss.curvature, units, 0.0, tolerance)
+        sampler = self.sampler if gate.multiplier("vertices") > 0.0 else None
+        return form.of(X, y, scoring, path, sampler), path, scoring
 
 
 def partial_seconds(
-    method: FrankWolfe, kind: type[Gradient], split: Split, budget: Budget, at_least: float, fewest: int = 5
+    method: FrankWolfe, form: Any, split: Split, budget: Budget, at_least: float, fewest: int = 5
 ) -> tuple[float, float, int]:
     """The processor's seconds for the start and for one iteration, and how many were timed.
 
     All of them where draws and steps are one compiled loop; otherwise some, after one to warm up.
     """
-    task, meter = method.opened(split.X, budget, 0)
+    run, gate = method.opened(split.X, budget, 0)
     start = time.process_time()
-    gradient, _, scoring = method.gradient(kind, task, split.X, split.y, meter)
+    scores, _, scoring = method.scores(form, run, split.X, split.y, gate)
     begun = time.process_time() - start
-    draw = Vertices(gradient.sampler, scoring.units)  # type: ignore[arg-type]
-    if gradient.rounds is not None:
+    draw = Vertices(scores.sampler, scoring.units)  # type: ignore[arg-type]
+    if scores.rounds is not None:
         start = time.process_time()
-        draw.release_walk(meter, "vertices", method.count, gradient.step, gradient.rounds)
+        gate.release("vertices", VertexWalk(draw), method.count, scores.step, scores.rounds)
         return begun, (time.process_time() - start) / method.count, method.count
-    gradient.step(1, *draw.release(meter, "vertices"))
+    scores.step(1, *gate.release("vertices", draw))
     start, made = time.process_time(), 0
     while made < method.count - 1 and (made < fewest or time.process_time() - start < at_least):
-        gradient.step(made + 2, *draw.release(meter, "vertices"))
+        scores.step(made + 2, *gate.release("vertices", draw))
         made += 1
     return begun, (time.process_time() - start) / made, made
 
@@ -126,18 +132,21 @@ class Estimator:
     """An estimator of the library; rows of norm `row_norm` are declared, and what is given."""
 
     label: str
-    solver: str
+    solver: Any
     options: tuple[tuple[str, Any], ...] = ()
+    for_text: str | None = None  # the solver in place of the other for sparse rows with many columns
 
     def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
         """One fit."""
         shared = {"epsilon": budget.epsilon, "delta": budget.delta, "row_norm": row_norm, "random_state": seed}
         shared |= dict(self.options)
+        text_rows = issparse(split.X) and split.X.shape[1] > WIDE
+        solver = self.for_text if self.for_text is not None and text_rows else self.solver
         model: Any
         if self.solver == "greedy":
             model = tacit.Lasso(solver="greedy", y_bounds=(-1.0, 1.0), **shared)
         else:
-            model = tacit.LogisticRegression(solver=self.solver, classes=[-1.0, 1.0], **shared)
+            model = tacit.LogisticRegression(solver=solver, classes=[-1.0, 1.0], **shared)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the seed, and of few rows
             start = time.perf_counter()
@@ -155,53 +164,54 @@ class Baseline:
 
     label: str
     releases: tuple[Release, ...]
-    weigh: Callable[[Task, text.UnitRows, text.ClassShare, Meter], Floats]
+    weigh: Callable[[LinearTask, text.UnitRows, text.ClassShare, Gate], Floats]
 
     def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
         """One fit."""
         assert row_norm is not None
         start = time.perf_counter()
         n, d = split.X.shape
-        task = Task(n, d, "logistic", 1, issparse(split.X), True, budget)
-        unit = text.UnitRows(task, Rows(split.X.astype(np.float64) * (math.sqrt(d) / row_norm), split.y))
-        calibrated = text.planned(task, 1.0, *self.releases).calibrate(budget)
-        with calibrated.meter(NoiseSource(seed)) as meter:
-            weights = self.weigh(task, unit, unit.class_share(meter), meter) / math.sqrt(d)
-            threshold = unit.threshold(meter, weights)
+        task = asked((n, d), "logistic", budget, sparse=issparse(split.X), intercept=True)
+        rows = split.X.astype(np.float64) * (math.sqrt(d) / row_norm)
+        unit = text.UnitRows(task, Bounded(rows, split.y, Penalty()))
+        promise = Plan(*text.planned(task, 1.0, *self.releases)).calibrate(budget, task.unit, self.label)
+        with Gate(promise, NoiseSource(seed)) as gate:
+            weights = self.weigh(task, unit, unit.class_share(gate), gate) / math.sqrt(d)
+            threshold = unit.threshold(gate, weights)
         took = time.perf_counter() - start
         margins = np.asarray(split.X_test @ (weights * (math.sqrt(d) / row_norm)), dtype=np.float64) - threshold
         return scores_of(margins, split.y_test, weights), took, ""
 
 
-def _difference(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+def _difference(task: LinearTask, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
     """The sum of (class - p) x, with noise."""
     slack = float_sum_slack(task.n, share.clip, task.n)
     mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
-    return mechanism.release(meter, "sums", unit.sums(share.p, 0.0)[0])
+    return gate.release("sums", mechanism, unit.sums(share.p, 0.0)[0])
 
 
 STEPS, MOMENTUM = 100, 0.5
 
 
-def kept_columns(task: Task) -> int:
+def kept_columns(task: LinearTask) -> int:
     """How many columns `top-k` keeps: n mu, so often does n hold the noise of a sum; at least 50."""
     return min(task.d, max(50, round(task.n * task.budget.mu)))
 
 
-def _top_k(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter) -> Floats:
+def _top_k(task: LinearTask, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
     """Gradient steps on the columns whose noisy sum of (class - p) x is largest."""
-    sums = np.abs(_difference(task, unit, share, meter))
+    sums = np.abs(_difference(task, unit, share, gate))
     kept = np.zeros(task.d)
     kept[np.argpartition(sums, -kept_columns(task))[-kept_columns(task) :]] = 1.0
     factors = unit.scaled(unit.weighted(kept), 1.0)
     slack = 2.0 * float_sum_slack(task.n, share.clip, task.n)
     mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
-    one = meter.multiplier("gradients") * share.clip / math.sqrt(STEPS)
+    one = gate.multiplier("gradients") * share.clip / math.sqrt(STEPS)
     rate = min(1.0, task.n * share.clip / one / 4_000.0) / (one * STEPS)
     at = before = np.zeros(task.d)
     for _ in range(STEPS):
         total, _ = unit.residuals(factors, at * kept, 0.0, share.offset, share.clip)
-        moved = at + rate * kept * mechanism.release(meter, "gradients", total * kept)
+        moved = at + rate * kept * gate.release("gradients", mechanism, total * kept)
         at, before = moved + MOMENTUM * (moved - before), moved
     return before
 
@@ -209,7 +219,7 @@ def _top_k(task: Task, unit: text.UnitRows, share: text.ClassShare, meter: Meter
 METHODS: dict[str, Estimator | Baseline] = {
     "auto": Estimator("auto", "auto"),
     "one-shot": Estimator("one-shot", "one-shot"),
-    "gradient": Estimator("gradient (rescaled where there are over 1,000 columns)", "gradient"),
+    "gradient": Estimator("gradient (rescaled where there are over 1,000 columns)", "gradient", for_text="text"),
     "objective": Estimator("objective perturbation", "objective"),
     "top-k": Baseline(
         "Gaussian top-k, then gradient steps",
@@ -221,8 +231,8 @@ METHODS: dict[str, Estimator | Baseline] = {
     "frank-wolfe": Estimator("frank-wolfe, by its rules", "frank-wolfe"),
     "paper": Estimator(
         "frank-wolfe, the paper's T = 4,000 and lambda = 50",
-        "frank-wolfe",
-        (("n_iter", PAPER_ITERATIONS), ("l1_radius", PAPER_RADIUS), ("averaging", "last")),
+        frank_wolfe.FrankWolfe(n_iter=PAPER_ITERATIONS, averaging="last"),
+        (("l1_radius", PAPER_RADIUS),),
     ),
 }
 """By the names that records have."""

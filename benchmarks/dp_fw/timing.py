@@ -17,14 +17,16 @@ import numpy as np
 
 from benchmarks.dp_fw import problems
 from benchmarks.dp_fw.methods import ENTRY, PAPER_RADIUS, FrankWolfe, budget_for, gap, partial_seconds, scores_of
+from benchmarks.dp_fw.paper import RecomputedScores
 from benchmarks.dp_fw.problems import Shape, Split
 from benchmarks.frame.timing import fresh, peak
 from tacit import LogisticRegression
 from tacit.privacy import Budget, NoiseSource
 from tacit.privacy.mechanisms.vertices import SAMPLERS
-from tacit.solvers.ball_sparse import RecomputedGradient, SparseGradient
+from tacit.solvers import frank_wolfe
+from tacit.solvers.frank_wolfe.scores import SteppedScores
 
-BRUTE = {"gumbel": SparseGradient, "algorithm 1": RecomputedGradient}
+BRUTE = {"gumbel": SteppedScores, "algorithm 1": RecomputedScores}
 LADDER = ("bucket", "two-level", *BRUTE)
 """Algorithm 2 with each sampler, and Algorithm 1 with brute force."""
 
@@ -37,8 +39,8 @@ def warm_up() -> None:
     split = problems.synthetic(Shape(600, 900, 20))
     for sampler in SAMPLERS:
         FrankWolfe(10, sampler=sampler).fit(split.X, split.y, budget_for(600, 1.0), 0)
-        for kind in BRUTE.values():
-            partial_seconds(FrankWolfe(10, sampler=sampler), kind, split, budget_for(600, 1.0), 0.0)
+        for form in BRUTE.values():
+            partial_seconds(FrankWolfe(10, sampler=sampler), form, split, budget_for(600, 1.0), 0.0)
 
 
 def fit_times(
@@ -84,7 +86,7 @@ def growing(d: int, at_least: float, rounds: int) -> tuple[dict[str, float], flo
     n = d * ROWS_PER_COLUMN // ENTRIES
     X, y = problems.generate(n, d, ENTRIES, even=True)
     split = Split(X, y, X[:0], y[:0])
-    given = (FrankWolfe(), SparseGradient, split, budget_for(n, 1.0), at_least, 1_000)
+    given = (FrankWolfe(), SteppedScores, split, budget_for(n, 1.0), at_least, 1_000)
     timed = [partial_seconds(*given) for _ in range(rounds)]
     begun, each, made = (statistics.median(part) for part in zip(*timed, strict=True))
     return {"start": begun, "made": float(made)}, each, split.size
@@ -107,26 +109,26 @@ def trace(split: Split, form: str, count: int) -> dict[str, list[float]]:
     """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one."""
     method = FrankWolfe(count, bound=_BOUND)
     n, d, stored = split.size
-    task, meter = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
-    kind = RecomputedGradient if form == "algorithm 1" else SparseGradient
+    run, gate = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
+    kept: Any = RecomputedScores if form == "algorithm 1" else SteppedScores
     tolerance = math.inf if form == "printed" else None
-    gradient, path, scoring = method.gradient(kind, task, split.X, split.y, meter, tolerance)
+    scores, path, scoring = method.scores(kept, run, split.X, split.y, gate, tolerance)
     lengths, w = np.diff(split.X.indptr), np.zeros(d)
     found: dict[str, list[float]] = {"iterations": [], "operations": [], "tracked": [], "gap": []}
     operations, wanted = 4.0 * stored, {round(mark) for mark in np.geomspace(1, count - 1, 30)}
     for t in range(1, count):
-        j, sign = gradient.sampler.best()  # type: ignore[union-attr]
-        slopes = gradient._slopes.copy()  # type: ignore[attr-defined]
-        gradient.step(t, j, sign)
+        j, sign = scores.sampler.best()  # type: ignore[union-attr]
+        slopes = scores._slopes.copy() if isinstance(scores, SteppedScores) else None
+        scores.step(t, j, sign)
         w *= 1.0 - path.lengths[t]
         w[j] += path.gain(t, sign)
-        if isinstance(gradient, RecomputedGradient):
-            operations += 4.0 * stored + 5.0 * d + n
-        else:
-            seen, changed = gradient._since == t, gradient._slopes != slopes  # type: ignore[attr-defined]
+        if isinstance(scores, SteppedScores):
+            seen, changed = scores._since == t, scores._slopes != slopes
             operations += float(4 * lengths[changed].sum() + 3 * np.count_nonzero(seen))
+        else:
+            operations += 4.0 * stored + 5.0 * d + n
         if t in wanted:
-            alpha = gradient.scores / (scoring.unit * n)
+            alpha = scores.scores / (scoring.unit * n)
             tracked = float(alpha @ w + path.radius * np.abs(alpha).max())
             true = gap(split.X, split.y, w, path.radius, _BOUND)
             for name, value in zip(found, (float(t), operations, tracked, true), strict=True):
@@ -144,10 +146,10 @@ def fit(rows: int, columns: int, entries: int, count: int) -> dict[str, float]:
     start = time.process_time()
     X, y = problems.generate(rows, columns, entries)
     made, data_peak = time.process_time(), peak()
-    options = {"entry_bound": ENTRY, "l1_radius": PAPER_RADIUS, "n_iter": count}
+    solver = frank_wolfe.FrankWolfe(n_iter=count, entry_bound=ENTRY)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the seed
-        model = LogisticRegression(1.0, solver="frank-wolfe", random_state=0, **options).fit(X, y)
+        model = LogisticRegression(1.0, solver=solver, l1_radius=PAPER_RADIUS, random_state=0).fit(X, y)
     took, used, some = time.process_time() - made, peak(), slice(0, min(rows, 100_000))
     found = {"bytes": X.data.nbytes + X.indices.nbytes + X.indptr.nbytes, "data peak": data_peak, "peak": used}
     return found | {"generate": made - start, "fit": took, "accuracy": float(model.score(X[some], y[some]))}

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 import tacit
 from benchmarks.frame import Floats
 from benchmarks.frame.timing import least
-from tacit.solvers.pca.rows import BoundedRows, Table
+from tacit.blocks import Centre, CentredRows, Table
 
 SOLVERS = ("gauss", "stochastic", "variance-reduced", "power", "mod-sulq")
 AUTO, PLAIN, RANDOM = "auto", "not private", "random"
@@ -71,7 +71,8 @@ def pass_seconds(X: Any, rounds: int) -> dict[str, float]:
     """A clipped pass of `stochastic`, over all rows and over a quarter, and the product it stands for."""
     n, d = X.shape
     V = np.linalg.qr(np.random.default_rng(0).normal(size=(d, TIMED_COLUMNS)))[0]
-    bounded = BoundedRows(Table.of(sparse.csr_array(X) if sparse.issparse(X) else X), np.zeros(d), 1.0)
+    rows = sparse.csr_array(X) if sparse.issparse(X) else X
+    bounded = CentredRows(Table.of(rows), Centre(np.zeros(d), 1.0))
     quarter = np.sort(np.random.default_rng(1).permutation(n)[: n // 4])
     few = X[quarter]
     actions = {

@@ -13,9 +13,10 @@ from scipy.sparse import csr_array
 
 import tacit
 from benchmarks.dp_scd.problems import Split
-from benchmarks.frame import Floats, dp_sgd, solvers
-from benchmarks.frame.solvers import LIMIT, Budget, Task
+from benchmarks.frame import Floats, dp_sgd
+from benchmarks.frame.solvers import LIMIT, LOSSES, Budget, Run, asked
 from benchmarks.frame.timing import seconds
+from tacit import solvers
 
 EPOCHS = 10
 
@@ -52,8 +53,8 @@ class Dual:
         """Batches by clips."""
         return [Point(*pair) for pair in product(self.batches, self.clips)] or [Point()]
 
-    def task(self, split: Split, budget: Budget, point: Point, passes: int | None) -> Task:
-        """What the solver is asked for; what is not tuned is left to its rules."""
+    def run(self, split: Split, budget: Budget, point: Point, passes: int | None) -> Run:
+        """The solver and its task; what is not tuned is left to its rules."""
         chosen: dict[str, Any] = {"variant": self.variant, "n_passes": passes}
         n, d = split.shape
         if point.batch:
@@ -61,16 +62,16 @@ class Dual:
         if point.clip:
             unit = {"sequential": split.largest_slope * math.sqrt(d), "primal": 1.0}.get(self.variant)
             chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
-        return solvers.asked((n, d), split.loss, budget, **chosen)
+        return Run(solvers.Dual(**chosen), asked((n, d), split.loss, budget))
 
     def weights(self, split: Split, budget: Budget, point: Point, seed: int, stop_after: int | None = None) -> Floats:
         """The weights; those after fewer passes have the noise of the whole run."""
-        task = self.task(split, budget, point, stop_after or self.passes)
-        whole = self.task(split, budget, point, self.passes) if budget.is_private else task
-        plan = solvers.planned("dual", whole).calibrate(budget)
-        if task != whole:
-            plan = solvers.stopped("dual", plan, task)
-        return solvers.fitted("dual", task, (split.X, split.y), plan, seed, l2=split.l2)[0][:-1]
+        run = self.run(split, budget, point, stop_after or self.passes)
+        whole = self.run(split, budget, point, self.passes) if budget.is_private else run
+        promise = whole.promise()
+        if run.plan != whole.plan:
+            promise = run.stopped(promise)
+        return run.fit((split.X, split.y), promise, seed, l2=split.l2)[0][:-1]
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """One run for each point."""
@@ -187,8 +188,14 @@ METHODS: dict[str, Estimator | Dual | SGD] = {
 
 TIMED_SIZE = (50_000, 100)
 DENSITY = 0.1  # of the sparse rows
-LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared hinge": math.inf}
-TIMED = tuple(f"{kind}, {loss}" for kind in ("dense", "CSR") for loss in LIMITS)
+LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared_hinge": math.inf}
+TIMED = tuple(f"{kind}, {LOSSES[loss].words}" for kind in ("dense", "CSR") for loss in LIMITS)
+
+
+def named(timed: str) -> tuple[str, str]:
+    """How the rows of a timed case are stored, and its loss."""
+    kind, words = timed.split(", ")
+    return kind, words.replace(" ", "_")
 
 
 def _rows(kind: str, loss: str, size: tuple[int, int]) -> tuple[Any, Floats]:
@@ -205,16 +212,16 @@ def _rows(kind: str, loss: str, size: tuple[int, int]) -> tuple[Any, Floats]:
 
 def clocks(name: str, size: tuple[int, int], short: int = 1, long: int = 11) -> dict[str, Callable[[], float]]:
     """Seconds of one more epoch, between a short and a long run that are calibrated before, and of the products."""
-    kind, loss = name.split(", ")
+    kind, loss = named(name)
     Z, targets = _rows(kind, loss, size)
     data, runs = (Z if kind == "CSR" else Z.astype(np.float32), targets), []
     for epochs in (short, long):
-        options = {"n_passes": epochs, "batch_size": min(300, size[0]), "sparse": kind == "CSR", "intercept": True}
-        task = solvers.asked(size, loss, Budget(1.0, 1e-3), **options)  # type: ignore[arg-type]
-        runs.append((task, solvers.calibrated("dual", task)))
+        solver = solvers.Dual(n_passes=epochs, batch_size=min(300, size[0]))
+        run = Run(solver, asked(size, loss, Budget(1.0, 1e-3), sparse=kind == "CSR", intercept=True))
+        runs.append((run, run.promise()))
 
     def epoch() -> float:
-        first, second = (solvers.fitted("dual", task, data, plan, 0, l2=1.0 / size[0])[1] for task, plan in runs)
+        first, second = (run.fit(data, promise, 0, l2=1.0 / size[0])[1] for run, promise in runs)
         return (second - first) / (long - short)
 
     v, z = np.ones(size[1]), np.ones(size[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dp_scd import problems
-from benchmarks.dp_scd.methods import DENSITY, EPOCHS, LIMITS, METHODS
+from benchmarks.dp_scd.methods import DENSITY, EPOCHS, LIMITS, METHODS, named
 from benchmarks.frame import Floats
 from benchmarks.frame.page import Page
 from benchmarks.frame.plots import Canvas, Line, Panel
@@ -174,7 +174,7 @@ class DualPage(Page):
 
     def _timed(self, name: str) -> tuple[dict[str, float], float]:
         """Median seconds, and the limit of their ratio; sparse rows have none."""
-        kind, loss = name.split(", ")
+        kind, loss = named(name)
         taken = {model: self.results.seconds("timing", name, model) or 0.0 for model in ("epoch", "products")}
         return taken, LIMITS[loss] if kind == "dense" else math.inf
 

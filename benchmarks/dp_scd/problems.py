@@ -21,10 +21,10 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.losses import Linear
-from benchmarks.frame.solvers import LIMIT, LossName
+from benchmarks.frame.solvers import LIMIT
 
 # The set, the loss and the paper's lambda for each.
-CASES: dict[str, tuple[str, LossName, float]] = {
+CASES: dict[str, tuple[str, str, float]] = {
     "Ridge, msd_subset_year": ("msd_subset_year", "squared", 1e-4),
     "Ridge, california_housing": ("california_housing", "squared", 1e-4),
     "Logistic, phishing": ("phishing", "logistic", 1e-4),
@@ -38,7 +38,7 @@ TRAIN_PART = 0.75
 class Split(Linear):
     """Training and test rows of norm sqrt(d): min over w of mean loss + l2 / 2 |w|^2."""
 
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats  # labels of regressions in deviations, clipped to `LIMIT`
     X_test: Floats
@@ -122,7 +122,7 @@ class Problem:
     """All rows of norm sqrt(d), to be split."""
 
     name: str
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats
     l2: float
@@ -143,7 +143,7 @@ class Problem:
         return Split(self.loss, self.X[train], bounded, self.X[test], self.y[test], self.l2, self.unit)
 
 
-def normalised(name: str, loss: LossName, X: Floats, y: Floats, strength: float) -> Problem:
+def normalised(name: str, loss: str, X: Floats, y: Floats, strength: float) -> Problem:
     """The paper's preparation of a table."""
     X = X / np.maximum(np.abs(X).max(axis=0), 1e-12)
     d = X.shape[1]

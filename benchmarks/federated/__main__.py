@@ -31,7 +31,7 @@ from benchmarks.federated.methods import (
 )
 from benchmarks.federated.page import ALL, FederatedPage
 from benchmarks.frame.command import SPLIT, Benchmark, Job, Part
-from tacit.federated.blocks import elementary
+from tacit.federated.block_frank_wolfe import elementary
 
 DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
@@ -118,9 +118,9 @@ def _by_iterations(name: str, effort: Effort) -> Iterator[Point]:
     size, density = effort.named_compared()[name]
     yield Point(ALL, size, (MARGINALS, CENTRAL), density=density)
     for count in effort.iterations:
-        setting = Setting(options={"n_iter": count})
-        yield Point(count, size, SHARING, setting, density)
-        yield Point(count, size, (CENTRAL,), setting, density, called="central, given")
+        yield Point(count, size, SHARING, Setting(options={"protocol__n_iter": count}), density)
+        given = Setting(options={"n_iter": count})
+        yield Point(count, size, (CENTRAL,), given, density, called="central, given")
 
 
 def _by_rows(_: str, effort: Effort) -> Iterator[Point]:
@@ -153,8 +153,8 @@ def _by_sketch(name: str, effort: Effort) -> Iterator[Point]:
     size = effort.named_sizes()[name]
     yield Point(ALL, size, (MARGINALS,))
     for length in dict.fromkeys(max(8, round(ratio * size[0])) for ratio in effort.sketches):
-        yield Point(length, size, (PRODUCT, BEST), Setting(options={"sketch_size": length}))
-        options = {"sketch_size": length, "cross": "sketched"}
+        yield Point(length, size, (PRODUCT, BEST), Setting(options={"sketch__size": length}))
+        options = {"sketch__size": length, "protocol__cross": "sketched"}
         yield Point(length, size, (MARGINALS,), Setting(options=options), called="marginals, cross")
 
 
@@ -195,7 +195,7 @@ def run_correlated(job: Job) -> None:
         _keep(job, None, seed, problem, PLAIN, None, (methods.plain(problem), 0.0))
         runs: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in METHODS]
         runs = runs if seed < job.effort.rival_seeds else [(MARGINALS, MARGINALS, {})]
-        runs += [(f"marginals, cross {cross}", MARGINALS, {"cross": cross}) for cross in ("sketched", "zero")]
+        runs += [(f"marginals, cross {cross}", MARGINALS, {"protocol__cross": cross}) for cross in ("sketched", "zero")]
         for model, method, options in runs:
             if method in job.methods:
                 measured = METHODS[method].measure(problem, Setting(seed=seed, options=options))

@@ -13,7 +13,16 @@ import numpy as np
 
 from benchmarks.federated.problems import Problem
 from benchmarks.frame import Floats
-from tacit.federated.blocks import Balls, Custom, Distributed, Domain, Sampling, TauNice, block_frank_wolfe, elementary
+from tacit.federated.block_frank_wolfe import (
+    Balls,
+    Custom,
+    Distributed,
+    Domain,
+    Sampling,
+    TauNice,
+    block_frank_wolfe,
+    elementary,
+)
 from tacit.privacy import NoiseSource
 
 GROUPS, DRAWN = 100, 0.4

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 import tacit
 from benchmarks.federated.problems import Problem
-from tacit.federated import FederatedLasso, FederatedLogisticRegression
-from tacit.federated.protocols.feature_sharing import FeatureSharing
-from tacit.federated.protocols.marginals import Marginals
+from tacit.federated import FeatureSharing, FederatedLasso, FederatedLogisticRegression, Marginals, Sketching
+from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
+from tacit.federated.protocols.marginals import MarginalsProtocol
 from tacit.privacy import Plan
+from tacit.solvers import FrankWolfe
 
 DELTA = 1e-6
 PARTIES = 4
@@ -64,22 +66,24 @@ class Federated:
     """An estimator between parties."""
 
     label: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Marginals | FeatureSharing
 
     def measure(self, problem: Problem, setting: Setting) -> Measured:
         """One fit in this process, by the same bytes that would cross a network."""
         told = {
             "l1_radius": problem.radius,
+            "protocol": clone(self.protocol),
             "entry_bound": problem.entry_bound,
             "fit_intercept": problem.intercept,
+            "sketch": Sketching(),
             "random_state": setting.seed,
         }
         model: Any
         if problem.loss == "squared":
-            model = FederatedLasso(setting.epsilon, DELTA, **told | {**self.options, **setting.options})
+            model = FederatedLasso(setting.epsilon, DELTA, **told)
         else:
-            told |= {"classes": [-1.0, 1.0], **self.options, **setting.options}
-            model = FederatedLogisticRegression(setting.epsilon, DELTA, **told)
+            model = FederatedLogisticRegression(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
+        model.set_params(**setting.options)
         parties = problem.parties(setting.parties)
         took = _fitted(model, parties)
         blocks = [party.X for party in parties]
@@ -105,13 +109,10 @@ class Central:
     def measure(self, problem: Problem, setting: Setting) -> Measured:
         """One fit on the pooled data."""
         told: dict[str, Any] = {
-            "solver": "frank-wolfe",
+            "solver": FrankWolfe(**{"entry_bound": problem.entry_bound, **self.options, **setting.options}),
             "l1_radius": problem.radius,
             "fit_intercept": problem.intercept,
             "random_state": setting.seed,
-            "entry_bound": problem.entry_bound,
-            **self.options,
-            **setting.options,
         }
         model: Any
         if problem.loss == "squared":
@@ -137,11 +138,8 @@ SHORT_COUNT = 16
 PRODUCT, SERIAL, BEST = "product", "serial", "best"
 SHARING = (PRODUCT, SERIAL, BEST)
 METHODS: dict[str, Federated | Central] = {
-    MARGINALS: Federated("marginals"),
-    **{
-        geometry: Federated(f"feature-sharing, {geometry}", {"protocol": "feature-sharing", "geometry": geometry})
-        for geometry in SHARING
-    },
+    MARGINALS: Federated("marginals", Marginals()),
+    **{geometry: Federated(f"feature-sharing, {geometry}", FeatureSharing(geometry=geometry)) for geometry in SHARING},
     CENTRAL: Central("central DP Frank-Wolfe, by its rules"),
     SHORT: Central(f"central DP Frank-Wolfe, {SHORT_COUNT} iterations", {"n_iter": SHORT_COUNT}),
 }
@@ -176,7 +174,7 @@ def split_plan(plan: Plan, choosing: float) -> Plan:
 @contextmanager
 def index_share(part: float) -> Iterator[None]:
     """Both protocols with another split of the budget."""
-    kept = {protocol: protocol.plan for protocol in (FeatureSharing, Marginals)}
+    kept = {protocol: protocol.plan for protocol in (FeatureSharingProtocol, MarginalsProtocol)}
     for protocol, plan in kept.items():
         protocol.plan = lambda self, plan=plan: split_plan(plan(self), part)  # type: ignore[method-assign]
     try:

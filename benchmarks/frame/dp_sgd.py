@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.frame import Floats
-from tacit.privacy import Budget, Plan, Release
+from tacit.privacy import Budget, Plan, Release, Unit
 
 
 def steps_of(n: int, batch: int, passes: int) -> int:
@@ -25,7 +25,7 @@ def steps_of(n: int, batch: int, passes: int) -> int:
 def noise_multiplier(n: int, batch: int, epsilon: float, delta: float, steps: int) -> float:
     """Noise over clip."""
     plan = Plan(Release("steps", "gaussian", share=1.0, count=steps, sampling=batch / n))
-    return plan.calibrate(Budget(epsilon, delta)).multiplier("steps")
+    return plan.calibrate(Budget(epsilon, delta), Unit("row", n), "sgd").multiplier("steps")
 
 
 class Descent:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks.frame import Floats
-from benchmarks.frame.solvers import CURVATURE, LossName
+from tacit.problems import LOSSES
 
 
 def values(loss: str, margins: Any, y: Any, corner: float = 0.0) -> Any:
@@ -18,7 +18,7 @@ def values(loss: str, margins: Any, y: Any, corner: float = 0.0) -> Any:
         return np.logaddexp(0.0, -y * margins)
     room = 1.0 - y * margins
     inside = np.clip(room / max(corner, 1e-300), 0.0, 1.0)
-    return np.square(np.maximum(room, 0.0)) if loss == "squared hinge" else inside * (room - corner * inside / 2)
+    return np.square(np.maximum(room, 0.0)) if loss == "squared_hinge" else inside * (room - corner * inside / 2)
 
 
 def slopes(loss: str, margins: Any, y: Any, corner: float = 0.0) -> Any:
@@ -28,7 +28,7 @@ def slopes(loss: str, margins: Any, y: Any, corner: float = 0.0) -> Any:
     if loss == "logistic":
         return -y * expit(-y * margins)
     room = 1.0 - y * margins
-    if loss == "squared hinge":
+    if loss == "squared_hinge":
         return -2.0 * y * np.maximum(room, 0.0)
     return -y * np.clip(room / max(corner, 1e-300), 0.0, 1.0)
 
@@ -36,7 +36,7 @@ def slopes(loss: str, margins: Any, y: Any, corner: float = 0.0) -> Any:
 class Linear:
     """What problems without an intercept share: min over w of mean loss + l1 |w|_1 + l2 / 2 |w|^2."""
 
-    loss: LossName
+    loss: str
     X: Floats
     y: Floats
     l1: float
@@ -52,7 +52,7 @@ class Linear:
     def global_smoothness(self) -> float:
         """The largest curvature; of the hinge, which has none, that of half the square of the margin."""
         gram = self.X.T @ self.X / len(self.y)
-        return float(np.linalg.eigvalsh(gram)[-1]) * CURVATURE[self.loss] + self.l2
+        return float(np.linalg.eigvalsh(gram)[-1]) * LOSSES[self.loss].curvature + self.l2
 
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""

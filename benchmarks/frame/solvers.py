@@ -1,56 +1,74 @@
-"""How benchmarks run a solver of the library on rows that are bounded already, without the driver of an estimator."""
+"""How benchmarks run a solver of the library on rows that are bounded already, without an estimator."""
 
 import time
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from benchmarks.frame import Floats
-from tacit.preprocessing.magnitudes import LIMIT
-from tacit.privacy import Budget, CalibratedPlan, NoiseSource, Plan, Release
-from tacit.solvers import SOLVERS, Options, Rows, Strengths, Task, choose
-from tacit.solvers.passes import CURVATURE
-from tacit.solvers.task import LossName
+from tacit.blocks import Bounded
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Release, Unit
+from tacit.problems import LOSSES, Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS, Algorithm, Solver, choose
 
-__all__ = ["CURVATURE", "LIMIT", "SOLVERS", "Budget", "CalibratedPlan", "LossName", "Plan", "Release", "Task", "choose"]
+__all__ = ["LIMIT", "LOSSES", "SOLVERS", "Budget", "LinearTask", "Plan", "Promise", "Release", "Run", "asked", "choose"]
 
 
-def asked(shape: tuple[int, ...], loss: LossName, budget: Budget, penalty: Any = "l2", **more: Any) -> Task:
-    """What a solver is told: whether rows are sparse and models have an intercept, and its options."""
+def asked(shape: tuple[int, ...], loss: str, budget: Budget, *, intercept: bool = False, **more: Any) -> LinearTask:
+    """What a solver is told: the size, the loss and the budget; `more` are other fields of a task."""
     n, d = shape
-    sparse, intercept = more.pop("sparse", False), more.pop("intercept", False)
-    return Task(n, d, loss, 1, sparse, intercept, budget, (penalty,), Options(**more))
+    return LinearTask(unit=Unit("row", n), d=d, loss=LOSSES[loss], budget=budget, fit_intercept=intercept, **more)
 
 
-def planned(solver: str, task: Task) -> Plan:
-    """All releases of a run, with the whole budget."""
-    return SOLVERS[solver].plan(task, 1.0)
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A solver with its options, and the task that it is run on."""
 
+    solver: Solver
+    task: LinearTask
 
-@cache
-def calibrated(solver: str, task: Task) -> CalibratedPlan:
-    """The same, with their noise."""
-    return planned(solver, task).calibrate(task.budget)
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        """The solver's rules, worked out for the task."""
+        return self.solver.at(self.task)
 
+    @cached_property
+    def plan(self) -> Plan:
+        """All releases, with the whole budget."""
+        return Plan(*self.algorithm.releases(1.0))
 
-def stopped(solver: str, whole: CalibratedPlan, task: Task) -> CalibratedPlan:
-    """The plan of a shorter run, with the noise of the whole one."""
-    counts = {release.name: release.count for release in planned(solver, task).releases}
-    parts = (
-        replace(release, share=None, multiplier=whole.multiplier(release.name), count=counts[release.name])
-        for release in whole.plan.releases
-    )
-    return Plan(*parts).calibrate(whole.budget)
+    def promise(self) -> Promise:
+        """The same, with their noise."""
+        return self.promised(self.plan)
 
+    def promised(self, plan: Plan) -> Promise:
+        """Another plan for the same task, with its noise."""
+        return plan.calibrate(self.task.budget, self.task.unit, self.solver.name)
 
-def fitted(
-    solver: str, task: Task, data: tuple[Any, ...], plan: CalibratedPlan, seed: int, l2: Any = 0.0, l1: Any = 0.0
-) -> tuple[Floats, float]:
-    """Weights, the intercept being the last, and the seconds of the run. The penalty is one number or one a column."""
-    strengths = Strengths(np.broadcast_to(l2, task.d).astype(float), np.broadcast_to(l1, task.d).astype(float))
-    start = time.perf_counter()
-    with plan.meter(NoiseSource(seed)) as meter:
-        weights = SOLVERS[solver].run(task, Rows(*data), strengths, meter).weights
-    return weights[0], time.perf_counter() - start
+    def stopped(self, whole: Promise) -> Promise:
+        """The promise of this run, which is shorter than the whole one and has its noise."""
+        counts = {release.name: release.count for release in self.plan.releases}
+        parts = (
+            replace(release, share=None, multiplier=whole.multiplier(release.name), count=counts[release.name])
+            for release in whole.plan.releases
+        )
+        return self.promised(Plan(*parts))
+
+    def fit(
+        self, rows: tuple[Any, ...], promise: Promise, seed: int, *, l2: Any = 0.0, l1: Any = 0.0
+    ) -> tuple[Floats, float]:
+        """Weights, the intercept being the last, and the seconds of the run. Strengths are one, or one a column.
+
+        `rows` are bounded rows, their targets and, where entries are bounded, that bound.
+        """
+        Z, targets, *entry = rows
+        d = self.task.d
+        penalty = Penalty(l1=np.broadcast_to(l1, d).astype(float), l2=np.broadcast_to(l2, d).astype(float))
+        start = time.perf_counter()
+        with Gate(promise, NoiseSource(seed)) as gate:
+            weights = self.algorithm.run(Bounded(Z, targets, penalty, *entry), gate).weights
+        return weights[0], time.perf_counter() - start

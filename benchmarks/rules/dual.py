@@ -14,37 +14,40 @@ from typing import Any
 from benchmarks.frame import sets
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import LossName, Task
+from benchmarks.frame.solvers import LOSSES
 from benchmarks.rules.tuned import Effort, Pair, Problem, RulePage, compared, pair
-from tacit.solvers.dual import Settings
+from tacit.solvers import Dual
+from tacit.solvers.dual.steps import Sampled
 
 CHOSE = (
     *("california_housing", "msd_subset_year", "hotel_rates", "ames"),
     *("adult", "phishing", "elec2", "churn", "credit", "breast_cancer"),
 )
 JUDGED = ("diamonds", "deliveries", "wages", "diabetes", "vote2016")
-CLASS_LOSSES: tuple[LossName, ...] = ("logistic", "hinge", "squared hinge")
+CLASS_LOSSES: tuple[str, ...] = ("logistic", "hinge", "squared_hinge")
 
 
 def problems(name: str, most_rows: int) -> list[Problem]:
     """A set, standardised, with each loss; several classes become even against odd."""
     Z, targets, kind = sets.standardised(name, most_rows)
-    losses: tuple[LossName, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
+    losses: tuple[str, ...] = ("squared",) if kind == "regression" else CLASS_LOSSES
     return [Problem(loss, Z, targets, l2=1.0 / len(Z)) for loss in losses]
 
 
-def rule_clip(task: Task) -> float:
+def rule_clip(problem: Problem, epsilon: float, solver: Dual) -> float:
     """The clip that the rule gives for this batch."""
-    settings = Settings.of(task)
-    l2 = max(1.0 / task.n, settings.penalty)
-    return settings.reach * math.sqrt(task.width) / (1.0 + settings.batch * task.width / (task.n * l2))
+    task = problem.task(epsilon)
+    steps = solver.at(task)
+    assert isinstance(steps, Sampled)  # a batch is given
+    l2 = max(1.0 / task.n, steps.penalty)
+    return steps.reach * math.sqrt(task.width) / (1.0 + steps.batch * task.width / (task.n * l2))
 
 
 def run_at(problem: Problem, epsilon: float, seeds: range, **options: Any) -> Pair:
     """The mean excess and its spread; `clip` is in units of the rule's."""
     if "clip" in options:
         given = {name: value for name, value in options.items() if name != "clip"}
-        options["clip"] *= rule_clip(problem.task(epsilon, **given))
+        options["clip"] *= rule_clip(problem, epsilon, Dual(**given))
     return problem.run("dual", epsilon, seeds, **options)
 
 
@@ -56,7 +59,7 @@ def run_rule(job: Job) -> None:
         for epsilon in job.effort.epsilons:
             scores, best = compared(partial(run_at, problem, epsilon), settings, job.effort)
             told = f"batch {best['batch_size']:g}, {best['n_passes']:g} passes, clip {best['clip']:g}"
-            job.keep(problem.loss, epsilon, 0, scores, (), table="rule", note=told, size=problem.Z.shape)
+            job.keep(LOSSES[problem.loss].words, epsilon, 0, scores, (), table="rule", note=told, size=problem.Z.shape)
 
 
 class DualPage(RulePage):

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.linear_model import Lasso
 
-from benchmarks.frame import Floats, losses, solvers
+from benchmarks.frame import Floats, losses
 from benchmarks.frame.page import Page
 from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import Budget, LossName, Task
+from benchmarks.frame.solvers import SOLVERS, Budget, LinearTask, Run, asked
 from benchmarks.frame.tables import lines
+from tacit.problems import Penalty
 
 EPSILONS = (0.1, 1.0, 10.0)
 TUNING = 1_000  # the first seed that tunes
@@ -47,7 +48,7 @@ class Effort:
 class Problem:
     """Bounded rows with an intercept: min of mean loss + l1 |w|_1 + l2 / 2 |w|^2."""
 
-    loss: LossName
+    loss: str
     Z: NDArray[np.float32]
     targets: Floats
     l1: float = 0.0
@@ -78,16 +79,16 @@ class Problem:
         zero = self.objective(np.zeros_like(w))[0]
         return (self.objective(w)[0] - self.least) / (zero - self.least)
 
-    def task(self, epsilon: float, **options: Any) -> Task:
+    def task(self, epsilon: float) -> LinearTask:
         """What a solver is told."""
         budget = Budget(epsilon, len(self.Z) ** -1.5)
-        return solvers.asked(self.Z.shape, self.loss, budget, "l1" if self.l1 else "l2", intercept=True, **options)
+        return asked(self.Z.shape, self.loss, budget, intercept=True, penalty=Penalty(l1=self.l1, l2=self.l2))
 
     def run(self, solver: str, epsilon: float, seeds: range, **options: Any) -> Pair:
         """The mean excess and its spread."""
-        task = self.task(epsilon, **options)
-        plan, data = solvers.calibrated(solver, task), (self.Z, self.targets)
-        fits = (solvers.fitted(solver, task, data, plan, seed, self.l2, self.l1)[0] for seed in seeds)
+        run = Run(SOLVERS[solver](**options), self.task(epsilon))
+        promise, rows = run.promise(), (self.Z, self.targets)
+        fits = (run.fit(rows, promise, seed, l2=self.l2, l1=self.l1)[0] for seed in seeds)
         found = [self.excess(w) for w in fits]
         return float(np.mean(found)), float(np.std(found))
 

@@ -11,7 +11,7 @@ from benchmarks.dp_cd.__main__ import BENCHMARK
 from benchmarks.dp_cd.page import CoordinatePage
 from benchmarks.frame import dp_sgd
 from benchmarks.frame.records import Record
-from tacit.privacy import Budget, Plan, Release, epsilon_of
+from tacit.privacy import Budget, Plan, Release, Unit, epsilon_of
 
 IMBALANCED, SPARSE = "California, imbalanced", "Sparse LASSO"
 
@@ -88,18 +88,19 @@ def test_the_papers_noise_is_its_equation_18_and_more_than_needed():
     multiplier = paper.multiplier(epsilon, delta, passes)
     u = math.sqrt(passes) / multiplier
     assert u**2 / 2 + u * math.sqrt(2 * math.log(1 / delta)) == pytest.approx(epsilon)
-    exact = Plan(Release("passes", "gaussian", share=1.0, count=passes)).calibrate(Budget(epsilon, delta))
+    of = Budget(epsilon, delta), Unit("row", 1_000), "coordinate"
+    exact = Plan(Release("passes", "gaussian", share=1.0, count=passes)).calibrate(*of)
     assert 1.1 < multiplier / exact.multiplier("passes") < 1.3
-    fixed = Plan(Release("passes", "gaussian", multiplier=multiplier, count=passes)).calibrate(Budget(epsilon, delta))
+    fixed = Plan(Release("passes", "gaussian", multiplier=multiplier, count=passes)).calibrate(*of)
     assert epsilon_of(fixed.event, delta) < epsilon
 
 
 def test_the_paper_protects_against_replacement_with_twice_the_sensitivity():
     problem = small()
     papers, form = methods.METHODS["paper"], methods.METHODS["form"]
-    assert papers.calibrated(problem, 5).budget.adjacency == "replace-one"
-    assert form.calibrated(problem, 5).budget.adjacency == "add-remove"
-    assert papers.calibrated(problem, 5).multiplier("passes") == pytest.approx(
+    assert papers.promise(problem, 5).budget.adjacency == "replace-one"
+    assert form.promise(problem, 5).budget.adjacency == "add-remove"
+    assert papers.promise(problem, 5).multiplier("passes") == pytest.approx(
         paper.multiplier(problem.epsilon, problem.delta, 5)
     )
 

@@ -12,7 +12,7 @@ from benchmarks.federated.__main__ import BENCHMARK, Effort
 from benchmarks.federated.page import FederatedPage
 from benchmarks.frame.plots import Canvas
 from benchmarks.frame.records import Record
-from tacit.federated.protocols.marginals import Marginals
+from tacit.federated.protocols.marginals import MarginalsProtocol
 from tacit.privacy import Plan, Release
 
 
@@ -133,10 +133,10 @@ def test_the_split_of_a_budget_moves_what_columns_are_chosen_with_and_leaves_the
     assert changed == pytest.approx(
         {"a/bounds": 0.1, "a/index": 0.2 * 5 / 6, "a/value": 0.2 / 6, "a/column": 0.6, "b/moments": 0.1}
     )
-    kept = Marginals.plan
+    kept = MarginalsProtocol.plan
     with methods.index_share(0.25):
-        assert Marginals.plan is not kept
-    assert Marginals.plan is kept
+        assert MarginalsProtocol.plan is not kept
+    assert MarginalsProtocol.plan is kept
 
 
 def test_all_methods_have_the_same_ball():

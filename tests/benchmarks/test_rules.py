@@ -11,7 +11,7 @@ from benchmarks.frame import sets
 from benchmarks.rules import coordinate, dual, judges, text
 from benchmarks.rules.tuned import Effort, compared
 from tacit import LogisticRegression
-from tacit.solvers import rescaled
+from tacit.solvers.text import steps
 
 X = np.random.default_rng(0).normal(size=(400, 3))
 TARGETS = {"line": X[:, 0] + 0.5 * X[:, 1], "two": np.where(X[:, 0] > 0, "yes", "no")}
@@ -116,15 +116,15 @@ def test_a_question_keeps_the_groups_it_is_about(words):
 
 
 def test_constants_are_moved_for_as_long_as_it_lasts():
-    before = rescaled._STEPS
+    before = steps._STEPS
     with text.constants({"_STEPS": 7}):
-        inside = rescaled._STEPS
-    assert (inside, rescaled._STEPS) == (7, before)
+        inside = steps._STEPS
+    assert (inside, steps._STEPS) == (7, before)
 
 
 def test_every_setting_is_understood():
     for changed, parameters in text.SETTINGS.values():
-        assert all(hasattr(rescaled, name) for name in changed)
+        assert all(hasattr(steps, name) for name in changed)
         LogisticRegression(epsilon=1.0, **parameters)
 
 
