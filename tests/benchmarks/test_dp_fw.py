@@ -132,7 +132,7 @@ def test_a_whole_fit_and_a_partial_one_are_the_same_run():
     weights, _, _ = method.fit(split.X, split.y, budget, 3)
     assert 0 < np.count_nonzero(weights) <= 20
     assert np.abs(weights).sum() <= method.radius * (1 + 1e-9)
-    _, _, made = methods.partial_seconds(method, timing.SparseGradient, split, budget, 1e9)
+    _, _, made = methods.partial_seconds(method, timing.SteppedScores, split, budget, 1e9)
     assert made == 20  # all that were planned, in one loop
 
 
