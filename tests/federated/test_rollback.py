@@ -109,8 +109,8 @@ def begun_at_greeting(party, path, study=STUDY):
 def test_noise_depends_on_all_that_an_answer_is_made_of(party):
     node = Node(STUDY, party)
     request, memory, made = b"r" * 32, {"seen": np.ones(2)}, {"sums": 1}
-    first = node._source(request, memory, made).word()
-    assert node._source(request, {"seen": np.ones(2)}, dict(made)).word() == first
+    first = node._key(request, memory, made)
+    assert node._key(request, {"seen": np.ones(2)}, dict(made)) == first
     others = [
         (b"s" * 32, memory, made),
         (request, {"seen": np.ones((2, 1))}, made),
@@ -119,9 +119,9 @@ def test_noise_depends_on_all_that_an_answer_is_made_of(party):
         (request, memory, {"sums": 2}),
         (request, memory, {"sums": 1, "value": 1}),
     ]
-    words = [node._source(*other).word() for other in others]
-    words.append(Node(STUDY, Party(party.X, -party.y, name="a"))._source(request, memory, made).word())
-    assert len({first, *words}) == 1 + len(words)
+    keys = [node._key(*other) for other in others]
+    keys.append(Node(STUDY, Party(party.X, -party.y, name="a"))._key(request, memory, made))
+    assert len({first, *keys}) == 1 + len(keys)
 
 
 def test_noise_depends_on_the_whole_plan(party):
@@ -133,11 +133,11 @@ def test_noise_depends_on_the_whole_plan(party):
     plans = [replace(plan, plan=Plan(release, *others)) for release in [*changed, replace(first, sampling=0.5)]]
     plans.append(replace(plan, multipliers=(np.nextafter(plan.multipliers[0], 9e9).item(), *plan.multipliers[1:])))
     plans.append(replace(plan, budget=replace(plan.budget, adjacency="replace-one")))
-    words = set()
+    keys = set()
     for other in (plan, *plans):
         node.plan = other
-        words.add(node._source(b"r" * 32, {}, {}).word())
-    assert len(words) == 1 + len(plans)
+        keys.add(node._key(b"r" * 32, {}, {}))
+    assert len(keys) == 1 + len(plans)
 
 
 def test_no_two_tables_are_fingerprinted_alike():

@@ -23,7 +23,7 @@ from tacit.federated.options import (
     agreed_sketch,
     refuse_unknown,
 )
-from tacit.privacy import Budget, Plan, Promise, Unit, checks
+from tacit.privacy import Budget, Unit, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
@@ -164,9 +164,10 @@ class Study:
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
 
-    def promise(self, plan: Plan) -> Promise:
-        """The releases of all parties with their noise, and what they say of the people that the parties share."""
-        return plan.calibrate(self.budget, Unit("row", self.n_rows), f"federated {self.protocol}")
+    @property
+    def unit(self) -> Unit:
+        """Whom the guarantee protects: the people that the parties share, a row each."""
+        return Unit("row", self.n_rows)
 
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""

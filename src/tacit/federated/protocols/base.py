@@ -107,7 +107,7 @@ class Protocol(ABC):
 
     def promise(self) -> Promise:
         """The plan with its noise; `promise().part("party/")` is what one party may release."""
-        return self.study.promise(self.plan())
+        return self.plan().calibrate(self.study.budget, self.study.unit, f"federated {self.name}")
 
     @abstractmethod
     def coordinate(self) -> Rounds:

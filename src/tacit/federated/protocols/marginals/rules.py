@@ -155,7 +155,7 @@ class Agreement:
 
     @cached_property
     def _promise(self) -> Promise:
-        return self.study.promise(self.plan())
+        return self.plan().calibrate(self.study.budget, self.study.unit, "federated marginals")
 
     def noise(self, name: str, release: str, sensitivity: Sensitivity) -> float:
         """The standard deviation of the noise in a party's release."""
