@@ -30,9 +30,8 @@ def task_of(solver, *, n=30, d=4, k=1, epsilon=1.0, adjacency="add-remove", **op
 
 def calibrated(solver, task):
     bounding = Bounds(task).releases()
-    return Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding)).calibrate(
-        task.budget, task.unit, "test"
-    )
+    plan = Plan(*bounding) + solver.plan(task, 1.0 - sum(r.share for r in bounding))
+    return plan.calibrate(task.budget, task.unit, "test")
 
 
 # ---- accounting
