@@ -219,11 +219,21 @@ def test_malformed_guarantees_are_refused(change):
         Guarantee.from_json(json.dumps({**GOOD, **change}))
 
 
-@pytest.mark.parametrize("missing", GOOD)
+@pytest.mark.parametrize("missing", sorted(set(GOOD) - {"unit", "n_units"}))
 def test_missing_fields_are_refused(missing):
     values = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(ValueError, match="a guarantee has exactly the fields adjacency, delta, epsilon"):
         Guarantee.from_dict(values)
+
+
+def test_a_guarantee_from_before_there_were_units_is_about_rows():
+    older = {name: value for name, value in GOOD.items() if name not in ("unit", "n_units")}
+    said = Guarantee.from_dict(older)
+    assert said == Guarantee.from_dict(GOOD)
+    assert (said.unit, said.n_units) == ("row", said.n_rows)
+    for change in ({"unit": "person"}, {"unit": None}, {"n_units": GOOD["n_rows"] + 1}, {"n_units": None}):
+        with pytest.raises(ValueError, match="unit"):
+            Guarantee.from_dict(GOOD | change)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "3", '"inf"', "[" * 100_000, '{"event":' * 100_000])

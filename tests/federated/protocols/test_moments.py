@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from tacit.federated.protocols import moments
+from tacit.problems import L1Ball
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -35,7 +36,7 @@ def test_the_logistic_solve_minimises_what_it_says(centred):
 @settings(max_examples=50, deadline=None)
 def test_projections_are_nearest_points(values, radius):
     point = np.array(values)
-    nearest = moments.project(point, radius)
+    nearest = L1Ball(radius).project(point)
     assert np.abs(nearest).sum() <= radius * (1 + 1e-12)
     corners = radius * np.concatenate([np.eye(len(point)), -np.eye(len(point))])
     assert np.max((corners - nearest) @ (point - nearest)) <= 1e-9  # no point of the ball lies closer

@@ -76,5 +76,6 @@ class Histogram:
 
     def draw(self, grant: Grant, values: ArrayLike) -> Floats:
         """Noisy counts, of shape (columns, bins), or (bins,) for one column given as a vector."""
-        noisy = GaussianVector(self.sensitivity, self.bound(values)).draw(grant, self.counts(values))
+        counts = self.counts(values)
+        noisy = GaussianVector(self.sensitivity, self.bound(values)).draw(grant, counts)
         return noisy[0] if np.ndim(values) == 1 else noisy
