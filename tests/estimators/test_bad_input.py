@@ -206,8 +206,6 @@ def test_bad_parameters_are_refused_by_name(kind, options, store, releases):
 @pytest.mark.parametrize(("solver", "options"), REFUSED_OPTIONS, ids=str)
 @pytest.mark.whole
 def test_bad_options_of_a_solver_are_refused_by_name(kind, solver, options, releases):
-    if solver == "frank-wolfe" and kind in (RIDGE, ELASTIC_NET):
-        pytest.skip("is refused whatever its options are")
     X, y = kind.problem(60)
     with pytest.raises((ValueError, TypeError)) as caught:
         kind.make(solver=SOLVERS[solver](**options)).fit(X, y)
