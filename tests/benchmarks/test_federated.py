@@ -142,8 +142,9 @@ def test_the_split_of_a_budget_moves_what_columns_are_chosen_with_and_leaves_the
 def test_all_methods_have_the_same_ball():
     problem = problems.synthetic(300, 60, 0.2, 3, 2.5)
     for method in methods.METHODS.values():
-        (norm,) = method.measure(problem, methods.Setting(epsilon=20.0))[0]["norm"]
-        assert 0.5 < norm <= 2.5 * (1 + 1e-9)
+        settings = [methods.Setting(epsilon=20.0, seed=seed) for seed in range(3)]
+        norms = [method.measure(problem, setting)[0]["norm"][0] for setting in settings]
+        assert 1.0 < max(norms) <= 2.5 * (1 + 1e-9)  # few steps of one fit may cancel by chance
 
 
 def test_another_split_is_another_fit():
