@@ -1,6 +1,6 @@
 """The methods of the DP-CD benchmark: each runs at a number of passes, a step and a clip.
 
-DP-CD and greedy run as the library's solvers do, on columns in single precision; what the driver of an estimator would
+DP-CD and greedy run as the library's solvers do, on columns in single precision; what an estimator would
 do before (bounding, scales) is left out, because the problems are the paper's.
 """
 

@@ -184,7 +184,7 @@ METHODS: dict[str, Estimator | Dual | SGD] = {
 
 
 # The time of one epoch, against `X @ v` plus `X.T @ z` on the same rows in double precision. The solver has dense rows
-# in single precision, as the driver of a fit stores them for it.
+# in single precision, as an estimator stores them for it.
 
 TIMED_SIZE = (50_000, 100)
 DENSITY = 0.1  # of the sparse rows
