@@ -63,9 +63,9 @@ def releases(monkeypatch):
     made = []
     take = Gate._take
 
-    def counted(gate, name, count):
+    def counted(gate, name, kind, count):
         made.extend([name] * count)
-        return take(gate, name, count)
+        return take(gate, name, kind, count)
 
     monkeypatch.setattr(Gate, "_take", counted)
     return made

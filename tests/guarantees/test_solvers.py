@@ -60,10 +60,10 @@ def test_a_fit_makes_the_releases_it_planned(case, epsilon, monkeypatch):
     made, plans = Counter(), []
     take, release = Gate._take, Gate.release
 
-    def counted(gate, name, count):
+    def counted(gate, name, kind, count):
         made[name, *kinds_of] += count
         plans.append(gate.promise)
-        return take(gate, name, count)
+        return take(gate, name, kind, count)
 
     def noted(gate, name, mechanism, *values):
         kinds_of[:] = [mechanism.kind]

@@ -110,6 +110,22 @@ def test_parameters_that_ask_for_another_budget_are_refused(name, parameter, val
         loaded(document, tmp_path)
 
 
+@pytest.mark.parametrize(("name", "solver"), [("logistic", "dual"), ("lasso", "sgd"), ("pca", "power")])
+def test_another_solver_than_that_of_the_guarantee_is_refused(name, solver, tmp_path):
+    document = json.loads(text_of(made(name), tmp_path))
+    document["model"]["parameters"]["solver"] = solver
+    with pytest.raises(ValueError, match="the parameter solver and the guarantee name different solvers"):
+        loaded(document, tmp_path)
+
+
+@pytest.mark.parametrize("radius", ["junk", -1.0, 0.0])
+def test_a_radius_that_is_none_is_refused(radius, tmp_path):
+    document = json.loads(text_of(made("lasso"), tmp_path))
+    document["model"]["parameters"]["l1_radius"] = radius
+    with pytest.raises(ValueError, match="l1_radius must be"):
+        loaded(document, tmp_path)
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, math.inf])
 @pytest.mark.parametrize("event", [events.composed([]), events.repeated(GaussianDpEvent(1.0), 0)])
 def test_a_guarantee_without_a_release_is_refused(epsilon, event):

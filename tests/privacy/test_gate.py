@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, PlanViolationError, Release, Unit
+from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Selection, Sensitivity
 from tests.units import ROWS
 
@@ -231,6 +232,32 @@ def test_a_release_that_takes_no_grant_does_not_leave():
     with pytest.raises(PlanViolationError, match="release 'sums' left without being counted"):
         gate.release("sums", Watched(), lambda _: 1.0)
     assert gate.left("sums") == 3
+
+
+def test_a_release_inside_another_does_not_count_for_it():
+    gate = open_gate()
+    with pytest.raises(PlanViolationError, match="release 'sums' left without being counted"):
+        gate.release("sums", Watched(), lambda _: (gate.release("sums", GAUSSIAN, [1.0]), 1.0)[1])
+    assert gate.left("sums") == 2
+
+
+def test_a_grant_ends_with_its_release():
+    gate, kept = open_gate(), []
+    gate.release("sums", Watched(), lambda grant: (kept.append(grant), grant.take())[1])
+    with pytest.raises(PlanViolationError, match="the grant of release 'sums' ended"):
+        kept[0].take()
+    with pytest.raises(ZeroDivisionError):
+        gate.release("sums", Watched(), lambda grant: kept.append(grant) or 1 / 0)
+    with pytest.raises(PlanViolationError, match="ended"):
+        kept[1].take()
+    assert gate.left("sums") == 2
+
+
+def test_a_grant_is_for_the_kind_that_was_planned():
+    gate = open_gate()
+    with pytest.raises(PlanViolationError, match="release 'pick' is planned as exponential, not as gaussian"):
+        GAUSSIAN.draw(Grant(gate, "pick", "gaussian"), [1.0])
+    assert gate.left("pick") == 1
 
 
 def test_a_grant_is_for_one_name_and_no_more_than_planned():

@@ -225,3 +225,12 @@ def test_refusals_in_full(monkeypatch):
 def test_options_of_other_solvers_are_refused_by_name(name, option):
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
         SOLVERS[name](**{option: 4})
+
+
+@pytest.mark.parametrize("name", ["serves", "name", "at", "check", "batch"])
+def test_nothing_but_an_option_can_be_set_on_a_solver(name):
+    solver = SOLVERS["dual"]()
+    with pytest.raises(AttributeError, match=f"has the options n_passes, .*not '{name}'"):
+        setattr(solver, name, None)
+    solver.set_params(batch_size=4)
+    assert solver.batch_size == 4

@@ -81,6 +81,7 @@ class PrivateLinearModel(BaseEstimator):
         if self.row_norm is not None:
             declared_size("row_norm", self.row_norm)
         check_solver(self.solver)
+        _ = self._radius  # refused here, if it is no size
         if self._wants_ball and not self._serves_ball:
             raise ValueError(
                 f"{type(self).__name__} has an l2 penalty, which solver='frank-wolfe' does not serve; Lasso and"

@@ -211,10 +211,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         def read() -> Iterator[Any]:
             seen = 0
             for block in start():
-                options = {"accept_sparse": "csr", "dtype": _FLOATS, "ensure_min_samples": 0}
-                again = canonical(check_array(block, ensure_all_finite=False, **options))
-                seen += again.shape[0]
-                if seen > n or again.shape[1] != d or is_sparse(again) != sparse:
+                again = _read_again(block)
+                if again is not None:
+                    seen += again.shape[0]
+                if again is None or seen > n or again.shape[1] != d or is_sparse(again) != sparse:
                     raise ValueError("blocks must give the same rows whenever they are read again")
                 yield again
 
@@ -279,6 +279,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _read_again(block: Any) -> Any:
+    """A block as numbers; None if it holds none, in place of an error that would quote what it holds."""
+    try:
+        return canonical(
+            check_array(block, ensure_all_finite=False, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0)
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_whole(value: object) -> bool:

@@ -66,6 +66,10 @@ def check_parameters(model: Any, guarantee: Guarantee) -> None:
         raise ValueError("the parameter delta and the guarantee state different budgets")
     if checks.adjacency(model.adjacency) != guarantee.adjacency:
         raise ValueError("the parameter adjacency and the guarantee are about different neighbours")
+    solver = getattr(model, "solver", "auto")
+    named = solver if isinstance(solver, str) else getattr(solver, "name", None)
+    if named != "auto" and named != guarantee.solver:
+        raise ValueError("the parameter solver and the guarantee name different solvers")
 
 
 def check_plan(plan: Promise, guarantee: Guarantee) -> None:

@@ -52,10 +52,11 @@ class Mechanism(Protocol[Out]):
 class Grant:
     """Leave to make releases of one name, which a mechanism takes when its values were found to be in order."""
 
-    __slots__ = ("_gate", "name")
+    __slots__ = ("_gate", "_is_open", "kind", "name", "taken")
 
-    def __init__(self, gate: "Gate", name: str) -> None:
-        self._gate, self.name = gate, name
+    def __init__(self, gate: "Gate", name: str, kind: Kind) -> None:
+        self._gate, self.name, self.kind = gate, name, kind
+        self._is_open, self.taken = True, 0
 
     @property
     def multiplier(self) -> float:
@@ -69,7 +70,15 @@ class Grant:
 
     def take(self, count: int = 1) -> NoiseSource:
         """Count one release, or several, and give the source that their noise is drawn from."""
-        return self._gate._take(self.name, count)
+        if not self._is_open:
+            raise PlanViolationError(f"the grant of release {self.name!r} ended with that release")
+        source = self._gate._take(self.name, self.kind, count)
+        self.taken += count
+        return source
+
+    def close(self) -> None:
+        """Take nothing more: a grant is for the one call of `Gate.release` that made it."""
+        self._is_open = False
 
     def samples(self, count: int) -> tuple[Integers, Integers]:
         """The samples of the next releases: see `Gate.samples`."""
@@ -193,12 +202,13 @@ class Gate:
 
     def release(self, name: str, mechanism: Mechanism[Out], *values: Any) -> Out:
         """What the mechanism makes of these values, as the planned release of this name."""
-        release = self._planned(name)
-        if release.kind != mechanism.kind:
-            raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {mechanism.kind}")
-        left = self._left[name]
-        out = mechanism.draw(Grant(self, name), *values)
-        if self._left[name] == left:
+        grant = Grant(self, name, mechanism.kind)
+        self._require_kind(self._planned(name), mechanism.kind)
+        try:
+            out = mechanism.draw(grant, *values)
+        finally:
+            grant.close()
+        if not grant.taken:
             raise PlanViolationError(f"release {name!r} left without being counted; its mechanism took no grant")
         return out
 
@@ -252,8 +262,14 @@ class Gate:
             )
         return self._releases[name]
 
-    def _take(self, name: str, count: int) -> NoiseSource:
+    @staticmethod
+    def _require_kind(release: Release, kind: Kind) -> None:
+        if release.kind != kind:
+            raise PlanViolationError(f"release {release.name!r} is planned as {release.kind}, not as {kind}")
+
+    def _take(self, name: str, kind: Kind, count: int) -> NoiseSource:
         release = self._planned(name)
+        self._require_kind(release, kind)
         self._count(release, checks.count("count", count))
         if release.sampling < 1.0 and self._sampled.get(name) != count:
             raise PlanViolationError(

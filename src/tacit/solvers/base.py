@@ -4,7 +4,7 @@ A solver holds options and nothing else; users pass it to an estimator. `at(task
 from public numbers alone, and returns the algorithm: what it will release, and how it runs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Protocol
 
 from sklearn.base import BaseEstimator
@@ -67,6 +67,13 @@ class Solver(BaseEstimator):
 
     name: ClassVar[str]
     serves: ClassVar[Serves]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an option. What a solver serves and is called belongs to its class: a guarantee rests on it."""
+        options = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        if name not in options:
+            raise AttributeError(f"{type(self).__name__} has the options {', '.join(options) or 'none'}, not {name!r}")
+        super().__setattr__(name, value)
 
     def check(self) -> None:
         """Refuse options that no task could have."""

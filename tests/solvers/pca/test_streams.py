@@ -125,3 +125,17 @@ def test_rows_that_change_between_readings_are_refused():
         passes = iter([[X], [X], later])
         with pytest.raises(ValueError, match="the same rows whenever they are read again"):
             tacit.PCA(1, center=False).fit_blocks(lambda passes=passes: next(passes))
+
+
+def test_text_in_a_later_reading_is_refused_and_not_quoted():
+    readings = [0]
+
+    def start():
+        readings[0] += 1
+        rows = np.arange(20.0).reshape(10, 2)
+        return [rows] if readings[0] < 3 else [np.array([["SECRET", "1"]] * 10)]
+
+    with pytest.raises(ValueError, match="the same rows whenever they are read again") as caught:
+        tacit.PCA(1, epsilon=1.0).fit_blocks(start)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__context__ is None
