@@ -10,30 +10,35 @@ from numpy.typing import NDArray
 from tacit._types import Floats, Integers
 from tacit.kernels.scaling import standardize
 from tacit.problems import Penalty
+from tacit.problems.bounds import Bounds
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A released centre and scale for each column.
+    """A released or declared centre and scale for each column.
 
-    `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
+    Values are clipped to `limit` scales from the centre, one number for all columns or one for each, and to declared
+    `bounds`. `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
     """
 
     centre: Floats
     scale: Floats
-    limit: float
+    limit: Floats | float
     lost: int = 0
     pooled: bool = False
+    bounds: Bounds | None = None
 
     @property
     def low(self) -> Floats:
-        """What smaller values are clipped to."""
-        return self.centre - self.limit * self.scale
+        """What smaller values are clipped to: where it is declared, to the last bit."""
+        found = self.centre - self.limit * self.scale
+        return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.low, found)
 
     @property
     def high(self) -> Floats:
         """What larger values are clipped to."""
-        return self.centre + self.limit * self.scale
+        found = self.centre + self.limit * self.scale
+        return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.high, found)
 
     def transform(self, X: NDArray[np.floating], layout: str = "rows") -> Any:
         """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
@@ -42,7 +47,9 @@ class Scaling:
         """
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        standardize(X, self.centre, self.scale, self.limit, out)
+        none, d = self.bounds is None, X.shape[1]
+        bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if none else (self.bounds.low, self.bounds.high)
+        standardize(X, bounds, self.centre, self.scale, np.full(d, self.limit), out)
         return out
 
 

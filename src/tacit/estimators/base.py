@@ -21,6 +21,7 @@ from tacit.estimators.fit import FewRowsWarning, private_fit
 from tacit.kernels.gradient import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
+from tacit.problems.bounds import Bounds, declared_pairs
 from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, choose
@@ -39,6 +40,7 @@ class PrivateLinearModel(BaseEstimator):
     delta: float | None = None
     adjacency: str = "add-remove"
     _: KW_ONLY
+    bounds: Any = None
     row_norm: float | None = None
     solver: str | Solver = "auto"
     fit_intercept: bool = True
@@ -80,6 +82,9 @@ class PrivateLinearModel(BaseEstimator):
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         if self.row_norm is not None:
             declared_size("row_norm", self.row_norm)
+            if self.bounds is not None:
+                raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
+        declared_pairs(self.bounds)
         check_solver(self.solver)
         _ = self._radius  # refused here, if it is no size
         if self._wants_ball and not self._serves_ball:
@@ -93,6 +98,16 @@ class PrivateLinearModel(BaseEstimator):
         verbosity(self.verbose)
         if self.random_state is not None:
             checks.whole_seed(self.random_state)
+
+    def _bounds_of(self, X: Any) -> Bounds | None:
+        """The declared bounds of the columns of X."""
+        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None))
+        if bounds is not None and _is_sparse(X):
+            if not bounds.are_whole:
+                raise ValueError("bounds must be declared for all columns of sparse rows, or for none of them")
+            if np.any((bounds.low > 0.0) | (bounds.high < 0.0)):
+                raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
+        return bounds
 
     def _fit(
         self,
@@ -115,6 +130,7 @@ class PrivateLinearModel(BaseEstimator):
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
             sparse=_is_sparse(X),
             row_norm=None if self.row_norm is None else float(self.row_norm),
+            bounds=self._bounds_of(X),
             loss=loss,
             outputs=outputs,
             fit_intercept=bool(self.fit_intercept),
