@@ -17,20 +17,20 @@ from tacit.problems.bounds import Bounds
 class Scaling:
     """A released or declared centre and scale for each column.
 
-    Values are clipped to `limit` scales from the centre, one number for all columns or one for each, and to declared
-    `bounds`. `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
+    Values are clipped to `limit` scales from the centre, or to declared `bounds` where there are any. `lost` columns
+    were not found and took a fallback; `pooled` says that no column was looked at by itself.
     """
 
     centre: Floats
     scale: Floats
-    limit: Floats | float
+    limit: float
     lost: int = 0
     pooled: bool = False
     bounds: Bounds | None = None
 
     @property
     def low(self) -> Floats:
-        """What smaller values are clipped to: where it is declared, to the last bit."""
+        """What smaller values are clipped to."""
         found = self.centre - self.limit * self.scale
         return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.low, found)
 
@@ -40,6 +40,20 @@ class Scaling:
         found = self.centre + self.limit * self.scale
         return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.high, found)
 
+    @property
+    def limits(self) -> Floats:
+        """How far a value of each column can be from the centre, in scales."""
+        limits = np.full(len(self.scale), self.limit)
+        if self.bounds is None:
+            return limits
+        farthest = np.maximum(self.bounds.high - self.centre, self.centre - self.bounds.low) / self.scale
+        return np.where(self.bounds.declared, farthest, limits)
+
+    @property
+    def farthest(self) -> float:
+        """How far a value of any column can be from the centre."""
+        return self.limit if self.bounds is None else float(self.limits.max())
+
     def transform(self, X: NDArray[np.floating], layout: str = "rows") -> Any:
         """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
 
@@ -47,9 +61,9 @@ class Scaling:
         """
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        none, d = self.bounds is None, X.shape[1]
-        bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if none else (self.bounds.low, self.bounds.high)
-        standardize(X, bounds, self.centre, self.scale, np.full(d, self.limit), out)
+        d, declared = X.shape[1], self.bounds
+        bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if declared is None else (declared.low, declared.high)
+        standardize(X, bounds, self.centre, self.scale, self.limits, out)
         return out
 
 

@@ -180,7 +180,7 @@ class LinearBounding:
         units = Units(scaling, target, y_bounds, clips)
         scale = 1.0 if target is None else float(target.scale[0])
         penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
-        return Bounded(Z, targets, penalty, float(np.max(scaling.limit)), units)
+        return Bounded(Z, targets, penalty, scaling.farthest, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
         if self.layout == "entries":
@@ -205,8 +205,7 @@ def _entry_scaling(features: Features, gate: Gate, X: Any) -> Scaling:
         return EntryScale(features.d, bound).run(gate, X)
     if isinstance(features, EntryScale):
         return features.run(gate, X)
-    found = features.run(gate, X)
-    return replace(found, limit=np.minimum(found.limit, _ENTRY_OF_SCALE))
+    return replace(features.run(gate, X), limit=_ENTRY_OF_SCALE)
 
 
 def _row_norms(X: csr_array) -> Floats:

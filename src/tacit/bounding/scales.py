@@ -1,6 +1,6 @@
 """Private centres and scales: what a fit needs to know about units, released inside its own budget.
 
-Six ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
+Seven ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
 the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
@@ -11,8 +11,9 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
 - `EntryScale`: a bound on entries is declared, for a solver that needs no other. Nothing is released.
-- `DeclaredScale`: bounds of columns are declared. These are brought to [-sqrt(3), sqrt(3)], which releases nothing; one of the others
-  finds the units of the columns that are left.
+- `DeclaredScale`: bounds of columns are declared. What lies between them is brought to [-sqrt(3), sqrt(3)], which
+  releases nothing; one of the others finds the units of the columns that are left.
+- `RawScale`: the same for a solver that takes columns as they are.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
@@ -245,7 +246,7 @@ class EntryScale:
 
 @dataclass(frozen=True, eq=False)
 class DeclaredScale:
-    """Columns with declared bounds, brought to [-sqrt(3), sqrt(3)]; what is not declared is found among the other columns.
+    """Columns with declared bounds, which cost nothing; the units of the others are found.
 
     Sparse columns are not centred, and all of them must be declared.
     """
@@ -277,11 +278,11 @@ class DeclaredScale:
         if issparse(X):
             return Scaling(np.zeros(len(low)), self.bounds.reach, 1.0, bounds=self.bounds)
         found = Scaling(np.zeros(0), np.zeros(0), LIMIT) if self.rest is None else self.rest.run(gate, X[:, ~declared])
-        centre, scale, limit = np.empty(len(low)), np.empty(len(low)), np.where(declared, _REACH, LIMIT)
+        centre, scale = np.empty(len(low)), np.empty(len(low))
         scale[declared] = (high[declared] - low[declared]) / (2 * _REACH)
         centre[declared] = low[declared] + _REACH * scale[declared]
         centre[~declared], scale[~declared] = found.centre, found.scale
-        return Scaling(centre, scale, limit, found.lost, found.pooled, self.bounds)
+        return Scaling(centre, scale, LIMIT, found.lost, found.pooled, self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +302,7 @@ class RawScale:
     def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
         """The user's units, clipped."""
         d = len(self.bounds.low)
-        return Scaling(np.zeros(d), np.ones(d), self.bounds.reach, bounds=self.bounds)
+        return Scaling(np.zeros(d), np.ones(d), LIMIT, bounds=self.bounds)
 
 
 @dataclass(frozen=True)

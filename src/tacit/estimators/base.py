@@ -27,6 +27,7 @@ from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, choose
 
 _PREDICT_BLOCK = 4096
+_EXPORTED = ("C", "alpha", "fit_intercept", "l1_ratio", "loss")  # parameters that mean the same in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
@@ -34,6 +35,7 @@ class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
 
     predicts_rows_alone: ClassVar[bool] = True  # for `tacit.metrics`: a row's prediction does not depend on others
+    _plain: ClassVar[Any]  # scikit-learn's model, for export
     _serves_ball: ClassVar[bool] = False  # an l1 ball can take the place of the penalty
 
     epsilon: float = 1.0
@@ -175,9 +177,13 @@ class PrivateLinearModel(BaseEstimator):
             dense_margins(X, 1.0, np.append(weights, intercept), margins)
         return np.ascontiguousarray(out.T)
 
+    def to_sklearn(self) -> Pipeline:
+        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        check_is_fitted(self)
+        return self._pipeline(self._plain(**{name: getattr(self, name) for name in _EXPORTED if hasattr(self, name)}))
+
     def _pipeline(self, model: Any) -> Pipeline:
         """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
-        check_is_fitted(self)
         coef = np.array(dense(self.coef_))
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
