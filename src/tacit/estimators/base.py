@@ -118,8 +118,8 @@ class PrivateLinearModel(BaseEstimator):
         *,
         loss: Loss,
         outputs: int = 1,
-        l2: float = 0.0,
-        l1: float = 0.0,
+        l2: Floats | float = 0.0,
+        l1: Floats | float = 0.0,
         y_bounds: tuple[float, float] | None = None,
     ) -> LinearModel:
         """Take the path of a fit, and keep what it released."""
