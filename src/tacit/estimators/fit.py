@@ -4,13 +4,13 @@ Everything up to `planned` sees public numbers only. What comes after sees data,
 Linear models and PCA take the same path.
 """
 
-import math
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tacit.bounding import Bounding, bounding_for
 from tacit.privacy import Gate, Guarantee, Plan, Promise
+from tacit.privacy.path import promised, useful
 from tacit.problems.task import ComponentsTask, LinearTask
 from tacit.solvers.base import Algorithm, Solver
 
@@ -38,19 +38,12 @@ class FewRowsWarning(UserWarning):
 
 
 def planned(task: LinearTask | ComponentsTask, solver: Solver) -> Planned:
-    """Every release of the fit with its noise; budgets whose noise does not fit the grids of releases are refused."""
-    budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
-    if budget.mu < 1e-30:
-        raise ValueError(f"{told} small for any useful noise")
+    """What will run, and every release of the fit with its noise."""
+    budget = useful(task.budget)
     algorithm = solver.at(task)
     bounding = bounding_for(task, algorithm)
     plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
-    promise = plan.calibrate(budget, task.unit, solver.name)
-    if max(promise.multipliers) * math.sqrt(task.most_values) > 2.0**38:
-        raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and task.n / min(promise.multipliers) > 2.0**58:
-        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return Planned(algorithm, bounding, promise)
+    return Planned(algorithm, bounding, promised(plan, budget, task.unit, solver.name, task.most_values))
 
 
 def private_fit(
