@@ -17,7 +17,7 @@ from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.privacy import checks
 from tacit.problems import SQUARED
-from tacit.problems.declared import penalty_strength, target_bounds
+from tacit.problems.declared import interval, penalty_strength
 
 _SMOOTH = """"coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and
         "statistics". "dual" and "sgd" serve only add-remove, "dual" needs a penalty, and "frank-wolfe" is not for ridge
@@ -46,7 +46,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
             raise ValueError("y must hold real numbers")
         targets = np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(X.shape[0])
-        bounds = target_bounds(self.y_bounds)
+        bounds = None if self.y_bounds is None else interval("y_bounds", self.y_bounds)
         fit = self._fit(X, targets, loss=SQUARED, l2=l2, l1=l1, y_bounds=bounds)
         self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
         self.y_bounds_ = fit.y_bounds
@@ -54,7 +54,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        target_bounds(self.y_bounds)
+        if self.y_bounds is not None:
+            interval("y_bounds", self.y_bounds)
 
     def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
         """The strengths (l2, l1) of l2 / 2 |coef|^2 + l1 |coef|_1 next to half the mean squared error of n rows."""
