@@ -301,7 +301,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         center=not declared,
     )
     bounding, algorithm = Centring(task), PCA_SOLVERS[solver]().at(task)
-    plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
+    plan = Plan(*bounding.releases, *algorithm.releases(bounding.left))
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
 

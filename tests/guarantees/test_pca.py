@@ -30,7 +30,7 @@ def small_task(adjacency="add-remove", **asked):
 
 def calibrated(solver, task):
     bounding = Centring(task)
-    plan = Plan(*bounding.releases(), *PCA_SOLVERS[solver]().at(task).releases(bounding.left))
+    plan = Plan(*bounding.releases, *PCA_SOLVERS[solver]().at(task).releases(bounding.left))
     return plan.calibrate(task.budget, task.unit, "test")
 
 

@@ -48,20 +48,9 @@ class LinearModel:
 class Units:
     """The units that a linear model was found in: all released or declared."""
 
-    features: Scaling
+    features: Scaling  # without a limit for sparse rows, which are bounded by their norm
     target: Scaling | None  # of a regression
     y_bounds: tuple[float, float] | None
-    clips: bool  # whether columns are clipped: those of sparse rows, which are bounded by their norm, are not
-
-    @property
-    def clip_low(self) -> Floats:
-        """What smaller values are clipped to."""
-        return self.features.low if self.clips else np.full(len(self.features.scale), -math.inf)
-
-    @property
-    def clip_high(self) -> Floats:
-        """What larger values are clipped to."""
-        return self.features.high if self.clips else np.full(len(self.features.scale), math.inf)
 
     def model(self, found: Found, penalty: Penalty) -> LinearModel:
         """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
@@ -99,12 +88,14 @@ class Units:
 
 @dataclass(frozen=True)
 class LinearBounding:
-    """Which scales are released, and for which part of the budget."""
+    """Which scales are released, and what part of the budget is left for the algorithm."""
 
     task: LinearTask
     layout: str
     features: Features
     label: LabelScale | None
+    releases: tuple[Release, ...]
+    left: float
 
     @classmethod
     def of(cls, task: LinearTask, layout: str, entry_bound: float | None) -> "LinearBounding":
@@ -122,28 +113,14 @@ class LinearBounding:
             features = PooledScale(task.n, task.d)
         else:
             features = MagnitudeScale(task.n, task.d)
-        return cls(task, layout, features, label)
-
-    @property
-    def _shares(self) -> tuple[float, float]:
-        """Of the columns and of the target, which takes a fifth of what finding scales is worth, or up to half."""
-        hidden = self.label is not None and self.label.bounds is None
-        share = self.features.share(self.task.budget, self.task.d + hidden)
-        part = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART
-        label_share = max(part * share, 0.02) if hidden else 0.0
-        return share - min(label_share, share / 2), label_share
-
-    @property
-    def left(self) -> float:
-        """The part of the budget that is left for the algorithm."""
-        share, label_share = self._shares
-        return 1.0 - share - label_share
-
-    def releases(self) -> tuple[Release, ...]:
-        """Those of the scales."""
-        share, label_share = self._shares
-        releases = self.features.releases(share)
-        return releases if self.label is None else releases + self.label.releases(label_share)
+        # The target takes a fifth of what finding scales is worth, or up to half.
+        hidden = label is not None and task.y_bounds is None
+        worth = features.share(task.budget, task.d + hidden)
+        part = 0.5 if isinstance(features, PooledScale) else _LABEL_PART
+        label_share = max(part * worth, 0.02) if hidden else 0.0
+        share = worth - min(label_share, worth / 2)
+        releases = features.releases(share) + (() if label is None else label.releases(label_share))
+        return cls(task, layout, features, label, releases, 1.0 - share - label_share)
 
     def run(self, table: Any, gate: Gate) -> Bounded:
         """Bounded rows of the table (X, targets)."""
@@ -159,7 +136,7 @@ class LinearBounding:
             if not self.task.fit_intercept:
                 target = _uncentred(target)
             targets = target.transform(targets[:, None])[:, 0]
-        units = Units(scaling, target, y_bounds, clips=not self.task.sparse or self.layout == "entries")
+        units = Units(scaling, target, y_bounds)
         scale = 1.0 if target is None else float(target.scale[0])
         penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
         return Bounded(Z, targets, penalty, scaling.limit, units)

@@ -59,8 +59,6 @@ class MagnitudeScale:
 
         700 m / (n mu)^2 keeps the noise of a bin near a twentieth of the rows.
         """
-        if not budget.is_private:
-            return _LEAST_SHARE
         return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
@@ -75,15 +73,16 @@ class MagnitudeScale:
         d, widest = self.d, magnitudes.WIDEST
         zero, wide = np.zeros(d), np.full(d, widest)
         first, noise = self._histograms(gate, f"{self.name}: magnitudes", X, zero, -wide, wide)
-        kept = [magnitudes.surviving(first[j], noise, d) for j in range(d)]
-        found = np.array([mask.any() for mask in kept])
-        rough, top = zero.copy(), np.zeros(d, dtype=np.int64)
-        for j in np.flatnonzero(found):
-            rough[j], top[j] = magnitudes.rough_centre(first[j], kept[j])
+        rough, top, found = zero.copy(), np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_)
+        for j in range(d):
+            keep = magnitudes.surviving(first[j], noise, d)
+            found[j] = keep.any()
+            if found[j]:
+                rough[j], top[j] = magnitudes.rough_centre(first[j], keep)
         low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
         second, noise2 = self._histograms(gate, f"{self.name}: spread", X, rough, low, high)
         centre, scale = zero.copy(), np.full(d, _fallback_scale(first, noise))
-        for j in np.flatnonzero(found):
+        for j in np.flatnonzero(found).tolist():
             keep = magnitudes.surviving(second[j], noise2, d)
             centre[j], scale[j] = magnitudes.centre_and_scale(second[j], keep, float(rough[j]), int(top[j]))
         return Scaling(centre, scale, magnitudes.LIMIT, lost=int(d - found.sum()))
@@ -127,8 +126,6 @@ class PooledScale:
 
     def share(self, budget: Budget, columns: int) -> float:
         """A twentieth, and more where few rows are left over from the noise; thrice that with a target to find."""
-        if not budget.is_private:
-            return 0.05
         histograms = 1 + 2 * (columns - self.d)
         return min(0.40, max(0.05, 700.0 * histograms / (self.n * budget.mu) ** 2))
 

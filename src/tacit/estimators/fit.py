@@ -40,10 +40,10 @@ class FewRowsWarning(UserWarning):
 def planned(task: LinearTask | ComponentsTask, solver: Solver) -> Planned:
     """What will run, and every release of the fit with its noise."""
     budget = useful(task.budget)
-    algorithm = solver.at(task)
+    algorithm, values = solver.at(task), task.most_values
     bounding = bounding_for(task, algorithm)
-    plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
-    return Planned(algorithm, bounding, promised(plan, budget, task.unit, solver.name, task.most_values))
+    plan = Plan(*bounding.releases, *algorithm.releases(bounding.left))
+    return Planned(algorithm, bounding, promised(plan, budget, task.unit, solver.name, values))
 
 
 def private_fit(
@@ -51,7 +51,7 @@ def private_fit(
 ) -> Fitted:
     """Fit one model, spending the whole budget."""
     algorithm, bounding, promise = planned(task, solver)
-    with Gate.open(promise, seed=seed, progress=_tell if verbose else None, stacklevel=5) as gate:
+    with Gate.open(promise, seed=seed, progress=_tell if verbose else None, stacklevel=4) as gate:
         data = bounding.run(table, gate)
         result = algorithm.run(data, gate)
     return Fitted(result, data.units, promise, gate.guarantee)

@@ -33,6 +33,7 @@ from tacit.metrics.terms import Agreed, Terms
 from tacit.privacy import checks
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.declared import interval
+from tacit.problems.penalty import SMALLEST
 
 _FEWEST, _MOST = 8, 512  # bins chosen by the rule
 _MOST_BINS = 100_000  # asked for: no noise lets more be told apart
@@ -114,7 +115,7 @@ class RocAuc:
         if self.bins is not None:
             checks.count("bins", self.bins, least=2, most=_MOST_BINS)
         if self.score_bounds is not None:
-            object.__setattr__(self, "score_bounds", interval("score_bounds", self.score_bounds))
+            object.__setattr__(self, "score_bounds", interval("score_bounds", self.score_bounds, SMALLEST))
         object.__setattr__(self, "labels", inputs.declared(self.labels))
 
     def of(self, predictions: Predictions) -> tuple["RocAuc", Any]:

@@ -39,6 +39,7 @@ from tacit.metrics.release import Asked, BoundedSums, Law, Reading, scored
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed, Terms
 from tacit.problems.declared import interval
+from tacit.problems.penalty import SMALLEST
 
 _STANDS_OUT = 2.0  # a variance is there if it is more than this many deviations of its noise
 _ROUNDING = 1e-12  # what a variance in units of h can be off by without noise
@@ -110,7 +111,7 @@ class _OfTarget:
 
     def __post_init__(self) -> None:
         if self.y_bounds is not None:
-            object.__setattr__(self, "y_bounds", interval("y_bounds", self.y_bounds))
+            object.__setattr__(self, "y_bounds", interval("y_bounds", self.y_bounds, SMALLEST))
 
     def of(self, predictions: Predictions) -> tuple[Self, Any]:
         """The metric for a model, and the predictions that it takes."""
@@ -123,7 +124,7 @@ class _OfTarget:
 
     def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float) -> Asked:
         """What to release: sums for R2, which give the mean squared error as well, or for the latter alone."""
-        low, high = interval("y_bounds", self.y_bounds)
+        low, high = interval("y_bounds", self.y_bounds, SMALLEST)
         truth, guess = inputs.numbers("y_true", y_true), inputs.numbers("y_pred", y_pred)
         n = inputs.same_rows(truth, guess, "y_true and y_pred")
         query = SquaredErrors(n, low, high, r2=self.name == R2.name)

@@ -145,7 +145,8 @@ def _promised(questions: Sequence[Asked], budget: Budget, mechanism: str) -> tup
     choices: list[tuple[Promise, Law]] = []
     for law in _laws(budget, mechanism):
         plan = Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
-        choices.append((promised(plan, budget, unit, "evaluation", size), law))
+        values = size**2 if law == "laplace" else size
+        choices.append((promised(plan, budget, unit, "evaluation", values), law))
     if len(choices) > 1:
         choices.sort(key=lambda choice: sum(map(math.log, _deviations(questions, *choice))))
     return choices[0]

@@ -14,18 +14,19 @@ _MOST_NOISE, _MOST_ROWS = 2.0**38, 2.0**58  # over a sensitivity, and over the n
 
 
 def useful(budget: Budget) -> Budget:
-    """The budget, unless it is too small for any rule to work with."""
+    """The budget, unless it is too small for the rules of a fit to work with."""
     if budget.mu < _LEAST_MU:
         raise ValueError(_too("small for any useful noise", budget))
     return budget
 
 
 def promised(plan: Plan, budget: Budget, unit: Unit, solver: str, values: int) -> Promise:
-    """Every release with its noise, none of more than so many values; refused where that does not fit their grids."""
-    promise = plan.calibrate(useful(budget), unit, solver)
-    # Rounding errors of the values add up in the norm that noise is measured in: l1 for Laplace, else l2.
-    rounding = values if any(release.kind == "laplace" for release in plan.releases) else math.sqrt(values)
-    if max(promise.multipliers) * rounding > _MOST_NOISE:
+    """Every release with its noise, unless that does not fit the grid of a release of so many values.
+
+    Rounding errors add up in the l2 norm. Those of Laplace releases do so in the l1 norm, as if of values squared.
+    """
+    promise = plan.calibrate(budget, unit, solver)
+    if max(promise.multipliers) * math.sqrt(values) > _MOST_NOISE:
         raise ValueError(_too("small for any useful noise", budget))
     if budget.is_private and unit.n / min(promise.multipliers) > _MOST_ROWS:
         raise ValueError(_too("large: use float('inf') for the non-private limit", budget))

@@ -36,14 +36,13 @@ def penalty_strength(name: str, value: object) -> float:
     return strength
 
 
-def interval(name: str, bounds: Any) -> tuple[float, float]:
-    """Bounds (low, high) of numbers such as a target."""
+def interval(name: str, bounds: Any, least: float = 0.0) -> tuple[float, float]:
+    """Bounds (low, high) of numbers such as a target, with `least` between them."""
     first, second = _pair(name, bounds)
     low, high = checks.real(f"{name}[0]", first), checks.real(f"{name}[1]", second)
-    if not -LARGEST <= low < high <= LARGEST or high - low < SMALLEST:
-        raise ValueError(
-            f"{name} must lie within {LARGEST:g} of zero with low < high, {SMALLEST:g} apart or more, got {bounds!r}"
-        )
+    if not -LARGEST <= low < high <= LARGEST or high - low < least:
+        apart = f"{least:g} apart or more, " if least else ""
+        raise ValueError(f"{name} must lie within {LARGEST:g} of zero with low < high, {apart}got {bounds!r}")
     return low, high
 
 
@@ -141,8 +140,3 @@ def _described(value: Any) -> str:
         return f"an array of shape {value.shape} and type {value.dtype}"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def verbosity(value: Any) -> int:
-    """`verbose`: True, False or a number of at least 0."""
-    return int(value) if isinstance(value, bool) else checks.count("verbose", value, least=0)
