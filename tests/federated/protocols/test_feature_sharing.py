@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from benchmarks.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated import FeatureSharing, Member, Party, RefusedError, Sketching, Study
-from tacit.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated.protocols import feature_sharing
 from tacit.federated.protocols.base import Answer, Holding, Question
 from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
