@@ -10,8 +10,8 @@ import sqlite3
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,24 +90,6 @@ class State:
     made: Counter[str] = field(default_factory=Counter)
 
 
-class _Transaction:
-    """All or nothing, and nobody else writes in between."""
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._database.execute("COMMIT")
-        finally:
-            if self._database.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
-                self._database.execute("ROLLBACK")
-
-
 class _Store:
     """A database of one owner; without a path it lives in memory, as long as this object."""
 
@@ -162,9 +144,16 @@ class _Store:
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not {self._owner}'s, of format {_FORMAT}; give another path")
 
-    def transaction(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """All that is stored inside is kept or none of it, and nobody else writes in between."""
-        return _Transaction(self._database)
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        finally:
+            if self._database.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
+                self._database.execute("ROLLBACK")
 
     def close(self) -> None:
         """Let go; what a file holds stays."""

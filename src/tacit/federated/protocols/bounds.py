@@ -22,10 +22,10 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats
+from tacit.blocks.table import is_sparse
 from tacit.bounding import magnitudes
 from tacit.bounding.scales import LabelScale
 from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
-from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity

@@ -9,13 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats
+from tacit.blocks.table import is_sparse
 
 _BLOCK = 1 << 14
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether columns are stored sparse."""
-    return bool(sparse.issparse(X))
 
 
 def clipped(X: Any, bound: float) -> Any:

@@ -4,12 +4,12 @@ It is read from the `[network]` table of a study file. It is not part of what th
 own paths, and the digest of the study does not depend on it.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.federated.study import table_of
 from tacit.privacy import checks
 
 TIMEOUT = 600.0
@@ -46,11 +46,7 @@ class Network:
     @classmethod
     def from_toml(cls, path: Path) -> "Network":
         """The `[network]` table of a study file; paths in it start where the file is."""
-        with path.open("rb") as file:
-            try:
-                values = tomllib.load(file).get("network")
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{path} is not a study file: {error}") from error
+        values = table_of(path, "network")
         if not isinstance(values, Mapping) or not isinstance(values.get("address"), str):
             raise ValueError(
                 f"{path} needs a [network] table with the coordinator's address, as in address = 'host:8443'"
