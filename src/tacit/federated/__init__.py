@@ -13,6 +13,7 @@
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
+    wording          what docstrings of estimators share
     models           the fitted estimator of a study that is done
     sketches         public random matrices that compress columns
 

@@ -253,11 +253,7 @@ class CoordinatorStore(_Store):
 
     def ask(self, study: str, exchange: int, requests: Mapping[str, bytes]) -> None:
         """Store requests, before they are sent."""
-        with self.transaction():
-            self._database.executemany(
-                "INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)",
-                [(study, exchange, party, request) for party, request in requests.items()],
-            )
+        self._keep("INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)", study, exchange, requests)
 
     def told(self, study: str, exchange: int) -> dict[str, bytes]:
         """The replies of an exchange by party; none before all of them are there."""
@@ -265,11 +261,8 @@ class CoordinatorStore(_Store):
 
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
         """Store all replies of an exchange, before anything is made of them."""
-        with self.transaction():
-            self._database.executemany(
-                "UPDATE exchanges SET reply = ? WHERE study = ? AND exchange = ? AND party = ?",
-                [(reply, study, exchange, party) for party, reply in replies.items()],
-            )
+        update = "UPDATE exchanges SET reply = ?4 WHERE study = ?1 AND exchange = ?2 AND party = ?3"
+        self._keep(update, study, exchange, replies)
 
     def forget(self, study: str) -> None:
         """Begin a study again, of which nothing but the greeting was stored."""
@@ -277,6 +270,11 @@ class CoordinatorStore(_Store):
             raise ValueError("a study of which replies are stored is not begun again")
         with self.transaction():
             self._database.execute("DELETE FROM exchanges WHERE study = ?", [study])
+
+    def _keep(self, statement: str, study: str, exchange: int, said: Mapping[str, bytes]) -> None:
+        """All bytes of an exchange, by party."""
+        with self.transaction():
+            self._database.executemany(statement, [(study, exchange, *one) for one in said.items()])
 
     def _column(self, what: str, study: str, exchange: int) -> dict[str, Any]:
         rows = self._database.execute(

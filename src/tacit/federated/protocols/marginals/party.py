@@ -10,7 +10,8 @@ import numpy as np
 from tacit._types import Floats
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
-from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
+from tacit.federated.protocols.bounds import Magnitudes, part_beyond
+from tacit.federated.protocols.columns import one_entry_per_row
 from tacit.federated.protocols.marginals.rules import (
     AGAIN,
     PRODUCTS,

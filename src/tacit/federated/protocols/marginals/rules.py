@@ -114,7 +114,7 @@ class Agreement(Protocol):
                 "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
                 " for 'squared_hinge' use protocol='feature-sharing'"
             )
-        self.bounds = Bounds(study, entries=False, within=True, core=True)
+        self.bounds = Bounds(study, core=True)
         self.n_selected = n_selected(study)
         self.cross = cross_for(study)
         self.label_sketch = sketch_for(study) if study.labels == "sketched" else None
