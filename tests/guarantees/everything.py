@@ -453,7 +453,7 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        calibrated = study.promise(plan, protocol.name)
+        calibrated = protocol.promise
         gates = {n: Gate(calibrated.part(f"{n}/"), NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()

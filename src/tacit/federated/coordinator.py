@@ -73,7 +73,7 @@ class Coordinator:
     def __init__(self, study: Study, path: Path | str | None = None, progress: Progress | None = None) -> None:
         self.study = study
         self._protocol = protocol_for(study)
-        self.plan = self._protocol.promise()
+        self.plan = self._protocol.promise
         self._planned = {
             name: {release.name for release in self.plan.part(f"{name}/").plan.releases} for name in study.names
         }

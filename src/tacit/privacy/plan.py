@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from dp_accounting import DpEvent
 
-from tacit.privacy import checks, events
+from tacit.privacy import accounting, checks, events
 from tacit.privacy.budget import Budget
 from tacit.privacy.guarantee import Guarantee
 
@@ -197,3 +197,9 @@ class Promise:
         return Guarantee(
             budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event, self.unit.n, seeded, self.unit.kind
         )
+
+    def spent(self, event: DpEvent, *, seeded: bool) -> Guarantee:
+        """The same for a part of the plan, the event of all that was made so far: with the epsilon of that event."""
+        whole = self.guarantee(seeded=seeded)
+        epsilon = accounting.epsilon_of(event, whole.delta) if self.budget.is_private else whole.epsilon
+        return replace(whole, epsilon=epsilon, event=event)

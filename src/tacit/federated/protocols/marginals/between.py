@@ -23,7 +23,7 @@ from scipy.linalg import block_diag
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Question
-from tacit.federated.protocols.marginals.parts import Part, taken_sketch, with_more
+from tacit.federated.protocols.marginals.parts import Part, with_more
 from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross, options
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
@@ -107,7 +107,9 @@ def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, c
 def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) -> Floats:
     """The correlations of the parties' scores."""
     n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
-    scores = np.column_stack([taken_sketch(agreed, how, name, sketches[name], 1) for name in names])
+    scores = np.column_stack(
+        [agreed.taken_sketch(how.sketch, name, sketches[name], "cross", columns=(1,)) for name in names]
+    )
     noise = np.array([agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2 for name in names])
     noise /= n * SCORE_VARIANCE
     variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
@@ -126,7 +128,8 @@ def _from_columns(
     ones = how.sketch.apply(np.ones((n, 1)))
     centred, noises = [], []
     for name, part in zip(agreed.study.names, parts, strict=True):
-        sketch = taken_sketch(agreed, how, name, sketches[name], len(part.selected))
+        shape = (len(part.selected),)
+        sketch = agreed.taken_sketch(how.sketch, name, sketches[name], "cross", columns=shape)
         centred.append(sketch - ones * part.sums / n)
         noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
     columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])

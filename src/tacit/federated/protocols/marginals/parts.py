@@ -12,7 +12,7 @@ from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.marginals.party import Target
-from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target
+from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, largest_target
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
 _LARGEST = 1e100  # of a number of rows that is only compared
@@ -101,17 +101,9 @@ def read_part(
 
 def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
     """What the party that holds the labels released of them."""
-    sketch, holder = agreed.label_sketch, agreed.study.label_holder
-    assert sketch is not None
-    most = largest_sum(sketch.n_rows, sketch.column_norm, agreed.noise(holder, "labels", sketch.sensitivity(1.0)))
-    return taken(holder, first[holder], "labels", (sketch.size,), most)
-
-
-def taken_sketch(agreed: Agreement, how: Cross, name: str, answer: Arrays, columns: int) -> Floats:
-    """A party's sketch of its columns, or of its score."""
-    noise = agreed.noise(name, "cross", how.sketch.sensitivity(1.0))
-    most = largest_sum(agreed.study.n_rows, how.sketch.column_norm, noise)
-    return taken(name, answer, "cross", (how.sketch.size, columns), most)
+    holder = agreed.study.label_holder
+    assert agreed.label_sketch is not None
+    return agreed.taken_sketch(agreed.label_sketch, holder, first[holder], "labels")
 
 
 def _label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
