@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit._types import Floats
-from tacit.blocks.clip import clip_rows
-from tacit.privacy import Gate, Guarantee, Plan, Release, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
+from tacit.blocks import Moves, clip_rows
+from tacit.privacy import Gate, Guarantee, Plan, Release, checks
+from tacit.privacy.mechanisms import GaussianVector, Quantile
 from tacit.privacy.path import opened
 
 
@@ -72,7 +72,7 @@ def private_mean(
 
 def released_sum(gate: Gate, table: Floats, n: int, norm: float) -> Floats:
     """The release "mean": the sum of rows clipped to `norm`. The number of rows n is public."""
-    mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
+    mechanism = GaussianVector(Moves(n, depth=n).vector(norm), bound=n * norm)
     return gate.release("mean", mechanism, clip_rows(table, norm).sum(axis=0))
 
 

@@ -1,8 +1,7 @@
 """The columns of a fit: what coordinate solvers read of the rows, the margins they keep, and smoothness constants.
 
 Everything a method of `Columns` returns is private until it has noise; a `Walk` adds it as it goes. A row's margin,
-norm and derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain
-of additions in them.
+norm and derivative come from that row alone; sums over a column are taken in float64, in the order of `Moves.of`.
 
 Smoothness constants. The mean loss has curvature at most h M_j in weight j, where h is the curvature of the loss and
 M_j the mean of z_ij^2. Coordinate solvers take steps of 1 / (h M_j), and measure derivatives in units of sqrt(M_j).
@@ -24,17 +23,15 @@ import numpy as np
 from scipy.sparse import csc_array, issparse
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
-from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Tape
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector, Tape
 from tacit.problems import SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
-from tacit.solvers.passes import SHRINK
 
 NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
@@ -95,11 +92,6 @@ class Columns:
             self._parts = (np.asfortranarray(data.Z).T,)
             self._kernels = _DENSE
         self._ones = np.full(self._count, float(task.fit_intercept), dtype=self._parts[0].dtype)
-
-    @property
-    def depth(self) -> int:
-        """The longest chain of additions in a sum over a column."""
-        return self._task.n if self._kernels is _SPARSE else sum_depth(self._task.n)
 
     def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Floats:
         """What to clip each row's derivative to: for the weights of features, and for the intercept.
@@ -214,8 +206,7 @@ class Smoothness:
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
         total = float(d) if sparse else max(float(d), LIMIT**2)
         largest = total if sparse else LIMIT**2
-        size = math.sqrt(largest * total) + math.sqrt(d) * float_sum_slack(n, largest, columns.depth)
-        sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
+        sensitivity = Moves.of(self.task).squares(largest, total, d)
         sums = columns.squares(largest, total)
         noisy = gate.release("smoothness", GaussianVector(sensitivity, bound=n * largest), sums) / n
         error = gate.noise("smoothness", sensitivity) / n
