@@ -87,9 +87,7 @@ class Centring:
         rows = CentredRows(table, Centre(np.zeros(d), norm))
         sensitivity = rows.sum_sensitivity()
         mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * norm), rows.sum()) / n
-        error = gate.noise("mean", sensitivity) / n
-        size = float(mean @ mean)
-        return mean * max(0.0, 1.0 - d * error**2 / size) if size > 0.0 else mean
+        return magnitudes.shrunk(mean, gate.noise("mean", sensitivity) / n)
 
     def _radius(self, distances: Floats, widest: float, gate: Gate) -> float:
         edges = np.concatenate([[0.0], widest * _RADII])

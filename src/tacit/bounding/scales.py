@@ -1,6 +1,6 @@
 """Private centres and scales: what a fit needs to know about units, released inside its own budget.
 
-Five ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
+Four ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
 the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
@@ -10,7 +10,6 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 - `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
-- `EntryScale`: a bound on entries is declared, for a solver that needs no other. Nothing is released.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
@@ -25,7 +24,6 @@ public.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -171,10 +169,9 @@ class MomentScale:
             rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
             sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
         first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
-        # Shrink the means together by their noise (James and Stein), and variances towards their average by how noisy
-        # they are. Single means that stand out of the noise by chance would move rows farther than no centring does.
-        size = float(first @ first)
-        mean = first * max(0.0, 1.0 - self.d * error**2 / size) if size > 0.0 else first
+        # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
+        # out of the noise by chance would move rows farther than no centring does.
+        mean = magnitudes.shrunk(first, error)
         weight = 1.0 / (1.0 + (error * self.d) ** 2)
         variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
         floor = 0.09 * float(variance.mean())
@@ -209,26 +206,6 @@ class NormScale:
         e0 = 1.0 / max(gate.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
         return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)
-
-
-@dataclass(frozen=True)
-class EntryScale:
-    """No scaling: entries are clipped to a declared bound, which costs nothing."""
-
-    d: int
-    bound: float
-
-    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
-        """Nothing."""
-        return 0.0
-
-    def releases(self, share: float) -> tuple[Release, ...]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
-        """The user's units, clipped."""
-        return Scaling(np.broadcast_to(0.0, self.d), np.broadcast_to(1.0, self.d), self.bound)
 
 
 @dataclass(frozen=True)

@@ -110,17 +110,17 @@ class PrivateLinearModel(BaseEstimator):
         n, d = X.shape
         l1, l2 = (0.0, 0.0) if self._wants_ball else (l1, l2)
         return LinearTask(
-            unit=Unit("row", n),
-            d=d,
-            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
-            sparse=not isinstance(X, np.ndarray),
             row_norm=number(self.row_norm),
+            l1_radius=number(getattr(self, "l1_radius", None)),
+            y_bounds=y_bounds,
             loss=loss,
             outputs=outputs,
             fit_intercept=bool(self.fit_intercept),
             penalty=Penalty(l1, l2, *(coefficient_bounds(self.coef_bounds, d) or ())),
-            l1_radius=number(getattr(self, "l1_radius", None)),
-            y_bounds=y_bounds,
+            d=d,
+            sparse=not isinstance(X, np.ndarray),
+            unit=Unit("row", n),
+            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
         )
 
     def _keep(self, task: LinearTask, fitted: Fitted) -> LinearModel:
@@ -153,7 +153,7 @@ class PrivateLinearModel(BaseEstimator):
         return np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
 
     def _dense_margins(self, X: Any) -> Floats:
-        """By a loop over each row: BLAS may round a row otherwise where another one is missing."""
+        """By a loop over each row: BLAS may round a row differently when another row is missing."""
         coef, outputs = np.atleast_2d(dense(self.coef_)), np.ravel(self.intercept_)
         out = np.empty((len(outputs), len(X)))
         for margins, weights, intercept in zip(out, coef, outputs, strict=True):

@@ -94,7 +94,7 @@ class LinearTask(Task):
 
     @property
     def calm(self) -> float:
-        """How far the noise is below what matters: above 1, rules may give up what they hold against noise."""
+        """How small the noise is: above 1, rules need no protection against it."""
         return 1e-3 / self.nu if self.nu > 0 else math.inf
 
     @property
