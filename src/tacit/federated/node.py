@@ -1,11 +1,10 @@
 """`Node`: answers for a party, to a coordinator that it does not trust.
 
-A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
-everything that the answer is made of: the request, the data, what the party remembers, and its plan. A round is bound
-on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made
-again; and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise.
-What was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator
-asks, there is no more.
+A node answers each round once. On disk the round is bound to one request before anything is computed, and the key of
+its noise follows from a secret of the party and from all that the answer is made of (`Node._key`). So a round that was
+interrupted gives the same bytes when it is made again; and where a journal was copied or rolled back, two answers that
+differ in anything differ in all of their noise. What was released is counted in the party's own ledger, against the
+plan that the study fixes; whatever a coordinator asks, there is no more.
 """
 
 import hashlib

@@ -67,7 +67,7 @@ class Sketch(ABC):
         return self._transposed_product(np.asarray(values, dtype=np.float64))
 
     def sensitivity(self, row_norm: float) -> Sensitivity:
-        """Of J A in Frobenius norm, for rows of A of norm at most `row_norm`, float sums included."""
+        """How far one row moves J A in Frobenius norm; rows of A have norm at most `row_norm`. Float sums included."""
         contribution = checks.non_negative("row_norm", row_norm) * self.column_norm
         return Sensitivity.vector(contribution + float_sum_slack(self.n_rows + 1, contribution))
 

@@ -132,17 +132,18 @@ class _Store:
             )
 
     def _open(self) -> None:
-        (application,), (version,) = (
-            self._database.execute(f"PRAGMA {what}").fetchone() for what in ("application_id", "user_version")
-        )
-        empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if empty:
+        (application,), (version,) = map(self._first, ("PRAGMA application_id", "PRAGMA user_version"))
+        if not self._first("SELECT count(*) FROM sqlite_master")[0]:
             for statement in self._tables.split(";"):
                 self._database.execute(statement)
             self._database.execute(f"PRAGMA application_id = {self._mark}")
             self._database.execute(f"PRAGMA user_version = {_FORMAT}")
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not {self._owner}'s, of format {_FORMAT}; give another path")
+
+    def _first(self, query: str, *values: Any) -> Any:
+        """The first row that a query gives, or None."""
+        return self._database.execute(query, values).fetchone()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -173,11 +174,11 @@ class PartyStore(_Store):
 
     def version(self) -> int:
         """Another number, if somebody else wrote since it was last asked for."""
-        return self._database.execute("PRAGMA data_version").fetchone()[0]
+        return self._first("PRAGMA data_version")[0]
 
     def enrolled(self, study: str) -> Enrolled | None:
         """What `enrol` stored."""
-        row = self._database.execute("SELECT party, key, data FROM studies WHERE digest = ?", [study]).fetchone()
+        row = self._first("SELECT party, key, data FROM studies WHERE digest = ?", study)
         return None if row is None else Enrolled(*row)
 
     def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
@@ -191,13 +192,10 @@ class PartyStore(_Store):
             self._database.execute("INSERT INTO rounds VALUES (?, 0, ?, ?)", [study.digest, *greeting])
 
     def state(self, study: str) -> State:
-        """Where the party is."""
-        due = self._database.execute(
-            "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
-        ).fetchone()[0]
-        bound = self._database.execute(
-            "SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]
-        ).fetchone()
+        """The party's state in a study."""
+        last = "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL"
+        (due,) = self._first(last, study)
+        bound = self._first("SELECT request FROM rounds WHERE study = ? AND round = ?", study, due)
         state = State(due, None if bound is None else bound[0])
         replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
         for (reply,) in self._database.execute(replies, [study]):
@@ -210,9 +208,7 @@ class PartyStore(_Store):
 
     def round(self, study: str, number: int) -> tuple[bytes, bytes]:
         """A finished round: the request it was bound to, and the reply."""
-        return self._database.execute(
-            "SELECT request, reply FROM rounds WHERE study = ? AND round = ?", [study, number]
-        ).fetchone()
+        return self._first("SELECT request, reply FROM rounds WHERE study = ? AND round = ?", study, number)
 
     def bind(self, study: str, number: int, request: bytes) -> None:
         """A round's request, before anything is computed for it."""

@@ -198,7 +198,7 @@ class Study:
         return json.loads(json.dumps(values))
 
     def _values(self) -> dict[str, Any]:
-        """By field; the protocol with its name."""
+        """The values of all fields; the protocol's with its name."""
         values = asdict(self)
         return values | {"protocol": {"name": self.protocol.name} | values["protocol"]}
 

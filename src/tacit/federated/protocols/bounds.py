@@ -95,7 +95,7 @@ class Bounds:
         return min(0.40, max(_SHARE, self._cost(weight)))
 
     def releases(self) -> tuple[Release, ...]:
-        """Of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
+        """The releases of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
         parties = self.study.names if self.finds_entries else ()
         unit = self.share / max(len(parties) + self._label_weight, 1.0)
         planned = [Release(f"{name}/{_ENTRY}", "gaussian", share=unit) for name in parties]
@@ -108,7 +108,7 @@ class Bounds:
         return tuple(planned)
 
     def questions(self) -> dict[str, Question]:
-        """The same for every party."""
+        """The question of this step, the same for every party."""
         return {name: Question(STEP) for name in self.study.names}
 
     def answer(self, holding: Holding, question: Question, gate: Gate) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Bounds:
         return found
 
     def entry_bounds(self, answers: Mapping[str, Arrays]) -> dict[str, float]:
-        """Of each party, from the answers to this step (none, if it was not needed)."""
+        """Each party's bound, from the answers to this step (none, if it was not needed)."""
         if not self.finds_entries:
             assert self.study.entry_bound is not None
             return dict.fromkeys(self.study.names, self.study.entry_bound)
@@ -207,7 +207,7 @@ def part_beyond(study: Study) -> float:
 
 
 def _middle(gate: Gate, targets: Floats, n: int, start: float, width: float, steps: int) -> float:
-    """Where distances, clipped to a width, add up to zero; by steps of Newton's with noise. `n` is public."""
+    """The point from which distances, clipped to a width, add up to zero: noisy Newton steps. `n` is public."""
     middle = start
     change = math.sqrt(2.0) * (1.0 + float_sum_slack(n, 1.0))
     mechanism = GaussianVector(Sensitivity.vector(change), bound=float(n))
@@ -231,7 +231,7 @@ class Magnitudes:
 
     @classmethod
     def released(cls, gate: Gate, name: str, values: Floats, rows: int) -> "Magnitudes":
-        """Of values, one of each row; those that are not positive are left out. The number of rows is public."""
+        """The histogram of one value of each row; those not above 0 are left out. The number of rows is public."""
         histogram = Histogram(_EDGES, rows=rows)
         noise = gate.noise(name, histogram.sensitivity)
         counts = gate.release(name, histogram, np.where(values > 0.0, values, np.nan))
@@ -239,11 +239,11 @@ class Magnitudes:
 
     @property
     def count(self) -> float:
-        """Of the values."""
+        """How many values there are."""
         return float(self.masses.sum())
 
     def bound(self, beyond: float) -> float | None:
-        """What about a part `beyond` of the values lies beyond; None if all are lost in noise."""
+        """The size that about a part `beyond` of the values exceeds; None if all are lost in noise."""
         below = np.cumsum(self.masses)
         if below[-1] <= 0.0:
             return None

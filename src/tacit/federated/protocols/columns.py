@@ -22,7 +22,7 @@ def clipped(X: Any, bound: float) -> Any:
 
 
 def clipped_products(X: Any, target: Floats, bound: float) -> Floats:
-    """For every column the sum over rows of entry, clipped to [-bound, bound], times target."""
+    """Every column's sum over rows of its entry, clipped to [-bound, bound], times the target."""
     if is_sparse(X):
         return np.asarray(clipped(X, bound).T @ target, dtype=np.float64)
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(X), _BLOCK))
@@ -52,7 +52,7 @@ def product(left: Any, right: Any) -> Floats:
 
 
 def one_entry_per_row(X: Any) -> Floats:
-    """Of row i its entry number i modulo their count, among those that are not zero; 0 for a row without any."""
+    """One entry of each row: of the k that are not zero in row i, number i modulo k; 0 if there is none."""
     if not is_sparse(X):
         blocks = range(0, len(X), _BLOCK)
         return np.concatenate([_one_of_each(np.asarray(X[start : start + _BLOCK]), start) for start in blocks])

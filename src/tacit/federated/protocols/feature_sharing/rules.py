@@ -36,7 +36,7 @@ class Rules:
 
     @classmethod
     def of(cls, study: Study) -> "Rules":
-        """From n, d, K, epsilon, delta, and what the study sets."""
+        """The rules at n, d, K, epsilon, delta, and what the study sets."""
         names, budget = study.names, study.budget
         K = len(names)
         asked = options(study)
@@ -78,7 +78,7 @@ def releases_values(study: Study) -> bool:
 
 
 def releases(study: Study, rules: Rules, rest: float) -> list[Release]:
-    """Of all parties, named `party/release`, with shares that add up to `rest`."""
+    """The releases of all parties, named `party/release`, with shares that add up to `rest`."""
     planned: list[Release] = []
     for name, asked, part_of_rest, count in (
         ("intercept", study.fit_intercept, _INTERCEPT_SHARE, len(rules.turns) + 2),

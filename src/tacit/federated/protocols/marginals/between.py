@@ -44,7 +44,7 @@ class Score:
 
     @classmethod
     def of(cls, agreed: Agreement, part: Part, block: Floats, mean: float) -> "Score":
-        """From a party's moments, in the l1 ball."""
+        """The score that fits a party's moments best, in the l1 ball."""
         study, slope = agreed.study, part.slope(mean)
         squares = block if study.fit_intercept else block + np.outer(part.sums, part.sums) / study.n_rows
         weights = moments.least_squares(squares, slope, study.l1_radius * part.row_norm)
@@ -54,7 +54,7 @@ class Score:
         return cls(weights, centre, variance, float(weights @ slope), along)
 
     def question(self, n: int) -> Question:
-        """For a sketch of it: weights and a constant, for a score clipped to [-1, 1]."""
+        """Asks for a sketch of it: weights and a constant, for a score clipped to [-1, 1]."""
         deviation = math.sqrt(self.variance / n)
         scale = 1.0 / (SCORE_CLIP * deviation) if deviation > 0.0 else 0.0
         return Question("cross", {"score": scale * np.append(self.weights, -self.centre / math.sqrt(n))})
@@ -63,7 +63,7 @@ class Score:
 def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | None) -> Asking:
     """Asks for what there is to ask. Returns the parts, one covariance of all columns, and what it was made from.
 
-    `mean` is the target's; `square` is what its square, less that of the mean with an intercept, is at most in a row.
+    `mean` is the target's; `square` bounds its mean square (with an intercept its variance), where that is known.
     """
     study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
     wanted = options(study).cross

@@ -36,7 +36,7 @@ class Part:
     noise_of_squares: float  # on the diagonal; less by sqrt(2) off it
 
     def covariances(self, n: int) -> Floats:
-        """Of the columns with each other, summed over rows; what lies within the noise is shrunk away."""
+        """The columns' covariances, summed over rows; what lies within the noise is shrunk away."""
         centred = self.squares - np.outer(self.sums, self.sums) / n
         variances = np.full_like(centred, self.noise_of_squares**2 / 2.0)
         variances += np.add.outer(self.sums**2, self.sums**2) * (self.noise_of_sums / n) ** 2
@@ -50,14 +50,15 @@ class Part:
         return self.filled < 0.5 * n
 
     def norm_to_predict(self, n: int) -> float:
-        """What rows are clipped to in predictions: a long row of few entries is one large entry, and goes on further.
+        """What rows are clipped to in predictions.
 
-        A long row of many entries is more often far from the rows that the model was made for.
+        Where most rows are empty a long row is one large entry, which may go further than in the fit. Elsewhere it is
+        more often far from the rows that the model was made for.
         """
         return self.row_norm * (_FURTHER if self.mostly_empty(n) else 1.0)
 
     def slope(self, target_mean: float) -> Floats:
-        """Of the columns with the target less `target_mean`, summed over rows; shrunk by what noise explains."""
+        """Products of columns and target less `target_mean`, summed over rows; shrunk by what noise explains."""
         shrunk = moments.shrunk(self.products, self.variance_of_products)
         return self.target_bound * shrunk - self.sums * (target_mean - self.target_mean)
 
@@ -107,7 +108,7 @@ def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
 
 
 def _label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
-    """Within the bounds of the labels, but for rounding."""
+    """The mean of the labels, which lies within their bounds, but for rounding."""
     low, high = y_bounds
     mean = float(taken(name, said, "label mean", (1,), 2.0 * max(-low, high, high - low))[0])
     if not low - (high - low) <= mean <= high + (high - low):

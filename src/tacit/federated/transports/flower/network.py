@@ -73,7 +73,7 @@ class Network:
 
     @property
     def host(self) -> str:
-        """Of the coordinator, as its certificate names it."""
+        """The coordinator's host, as its certificate names it."""
         return split("address", self.address)[0]
 
     @property
@@ -88,11 +88,11 @@ class Network:
         return LOOPBACK if host == "0.0.0.0" else host
 
     def public_key(self, name: str) -> Path:
-        """By which the coordinator knows a party."""
+        """The file by which the coordinator knows a party."""
         return self.keys / f"{name}.pub"
 
     def private_key(self, name: str) -> Path:
-        """By which a party proves who it is."""
+        """The file by which a party proves who it is."""
         return self.keys / f"{name}.key"
 
 

@@ -175,7 +175,7 @@ def _worked_on(tasks: list[_Task], answer: Answer) -> tuple[bool, list[_Task]]:
 
 
 def _wait_for_coordinator(network: Network, say: Say) -> None:
-    """Until the coordinator is there; a certificate that is not the agreed one is refused at once."""
+    """Wait until the coordinator is there; a certificate that is not the agreed one is refused at once."""
     context = ssl.create_default_context(cafile=str(network.authority))
     end, told = time.monotonic() + network.timeout, False
     while True:
