@@ -1,10 +1,12 @@
 """How far one row moves a sum: never further than is stated, and as far as that for some row."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tacit
 from tacit.blocks import Moves
 from tacit.kernels.gradient import sum_depth
 from tacit.privacy import float_sum_slack
@@ -95,3 +97,10 @@ def test_sparse_rows_are_added_one_by_one_and_dense_ones_in_blocks(n, sparse):
 
 def test_one_more_addition_is_more_rounding():
     assert 0.0 < Moves(N, 1).slack(1.0) < MOVES.slack(1.0) < Moves(N, N).slack(1.0) == float_sum_slack(N, 1.0)
+
+
+def test_no_other_room_makes_up_a_slack_of_its_own():
+    source = Path(tacit.__file__).parent
+    found = {path for path in source.rglob("*.py") if "float_sum_slack(" in path.read_text(encoding="utf8")}
+    rooms = {path.relative_to(source).parts[0] for path in found - {source / "blocks" / "moves.py"}}
+    assert rooms <= {"privacy", "federated"}

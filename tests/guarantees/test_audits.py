@@ -299,7 +299,7 @@ def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
 @pytest.mark.parametrize("case", [c for c in GAUSSIAN if c.releases("second moments")], ids=str)
 def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatch):
     honest = Passes._sum
-    monkeypatch.setattr(Passes, "_sum", lambda self, part, shape, _: honest(self, part, shape, 1e6))
+    monkeypatch.setattr(Passes, "_sum", lambda self, add, shape, _: honest(self, add, shape, 1e6))
     run = Alone(replace(case, adjacency="add-remove"))
     rows, _ = worst_rows(case)
     absent = replace(rows, Z=rows.Z.copy())

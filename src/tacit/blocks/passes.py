@@ -50,24 +50,26 @@ class Passes:
         """The sum of z z^T over rows clipped to `radius`, intercept last."""
         d = self._task.d
 
-        def products(rows: Any, factors: Floats) -> Floats:
-            part = np.empty((d + 1, d + 1))
+        def add(rows: Any, factors: Floats, total: Floats) -> None:
             clipped = _times(rows, factors[:, None])
             product = clipped.T @ clipped
-            part[:d, :d] = product.toarray() if isinstance(rows, csr_array) else product
-            part[:d, d] = part[d, :d] = (clipped.T @ factors) * self._bias
-            part[d, d] = float(factors @ factors) * self._bias
-            return part
+            total[:d, :d] += product.toarray() if isinstance(rows, csr_array) else product
+            total[:d, d] += (clipped.T @ factors) * self._bias
+            total[d, d] += float(factors @ factors) * self._bias
 
-        return self._sum(products, (d + 1, d + 1), radius)
+        total = self._sum(add, (d + 1, d + 1), radius)
+        total[d, :d] = total[:d, d]
+        return total
 
     def squares(self, radius: float) -> Floats:
         """The diagonal of `second_moments`."""
+        d = self._task.d
 
-        def squares(rows: Any, factors: Floats) -> Floats:
-            return np.append(_times(rows, rows).T @ np.square(factors), float(factors @ factors) * self._bias)
+        def add(rows: Any, factors: Floats, total: Floats) -> None:
+            total[:d] += _times(rows, rows).T @ np.square(factors)
+            total[d] += float(factors @ factors) * self._bias
 
-        return self._sum(squares, (self._task.d + 1,), radius)
+        return self._sum(add, (d + 1,), radius)
 
     def curvature_times(self, v: Floats, diagonal: Floats, radius: float) -> Floats:
         """The sum of u (u.v), u = z / sqrt(diagonal) clipped to `radius`."""
@@ -75,17 +77,18 @@ class Passes:
         weights = 1.0 / np.sqrt(diagonal)
         bias = self._bias * weights[d]
 
-        def images(rows: Any, _: Floats) -> Floats:
+        def add(rows: Any, _: Floats, total: Floats) -> None:
             scaled = _times(rows, weights[:d])
             norm = np.sqrt(_row_sums(_times(scaled, scaled)) + bias**2)
             factor = np.minimum(1.0, radius * SHRINK / np.maximum(norm, 1e-300)) ** 2
             inner = (_row_sums(_times(scaled, v[:d])) + bias * v[d]) * factor
-            return np.append(scaled.T @ inner, bias * float(inner.sum()))
+            total[:d] += scaled.T @ inner
+            total[d] += bias * float(inner.sum())
 
-        return self._sum(images, (d + 1,), math.inf)
+        return self._sum(add, (d + 1,), math.inf)
 
-    def _sum(self, part: Callable[[Any, Floats], Floats], shape: tuple[int, ...], radius: float) -> Floats:
-        """What `part` makes of each block of rows, added up in their order.
+    def _sum(self, add: Callable[[Any, Floats, Floats], None], shape: tuple[int, ...], radius: float) -> Floats:
+        """The total of all blocks of rows, each of which `add` adds to it, in their order.
 
         It is handed the rows, and what to scale each of them by so that its norm stays within `radius`.
         """
@@ -93,7 +96,7 @@ class Passes:
         for start in range(0, len(self._norms), kernels.BLOCK):
             norms = self._norms[start : start + kernels.BLOCK]
             factors = np.minimum(1.0, radius * SHRINK / np.maximum(norms, 1e-300))
-            total += part(self._Z[start : start + kernels.BLOCK], factors)
+            add(self._Z[start : start + kernels.BLOCK], factors, total)
         return total
 
 
