@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from tacit.kernels import columns
 from tacit.kernels import coordinate as kernels
-from tacit.kernels.gradient import BLOCK, sum_depth
+from tacit.kernels.rows import BLOCK, sum_depth
 from tacit.problems import Penalty
 
 from .support import LOSSES

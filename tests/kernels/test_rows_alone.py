@@ -10,13 +10,14 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import csc_array
 
-from tacit.kernels import columns, coordinate, dual, gradient, moments, text
+from tacit.kernels import columns, coordinate, dual, moments, rows
+from tacit.kernels.given import Block
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.problems import Penalty
 
-from .support import LOSSES
+from .support import LOSSES, csr
 
 N, D = 75, 5
 W = np.array([0.3, -1.7, 0.9, 2.2, -0.4, 0.6])
@@ -53,11 +54,6 @@ def choices():
 
 def csc(Z):
     table = csc_array(Z)
-    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
-
-
-def csr(Z):
-    table = csr_array(Z)
     return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
 
 
@@ -121,7 +117,7 @@ def duals(loss, sparse):
 def by_rows(kernel, parts, width, *args):
     def values(Z, _):
         out = np.empty((len(Z), *width))
-        kernel(*parts(Z), *args, out)
+        kernel(parts(Z), *args, out)
         return out
 
     return values
@@ -142,10 +138,6 @@ def sigmoids(Z, _):
     return out
 
 
-def dense(Z):
-    return (elsewhere(Z),)
-
-
 VALUES = {
     **{
         f"{name} {'sparse' if sparse else 'dense'}": by_columns(name, sparse, W)
@@ -164,13 +156,13 @@ VALUES = {
         for loss in ("squared", "logistic", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
-    "row margins dense": by_rows(gradient.dense_margins, dense, (), 1.0, W),
-    "row margins sparse": by_rows(gradient.sparse_margins, csr, (), 1.0, W),
-    "row norms dense": by_rows(gradient.dense_norms, dense, (), 1.0),
-    "pulls dense": by_rows(dual.dense_pulls, dense, (), 1.0, W**2),
-    "distances dense": by_rows(moments.dense_distances, dense, (), CENTRE),
+    "row margins dense": by_rows(rows.dense_margins, elsewhere, (), 1.0, W),
+    "row margins sparse": by_rows(rows.sparse_margins, csr, (), 1.0, W),
+    "row norms dense": by_rows(rows.dense_norms, elsewhere, (), 1.0),
+    "pulls dense": by_rows(dual.dense_pulls, elsewhere, (), 1.0, W**2),
+    "distances dense": by_rows(moments.dense_distances, elsewhere, (), CENTRE),
     "distances sparse": by_rows(moments.sparse_distances, csr, (), CENTRE),
-    "weighted norms": by_rows(text.weighted_norms, csr, (), W),
+    "weighted norms": by_rows(rows.weighted_norms, csr, (), W),
     "bounded rows": bounded,
     "sigmoid": sigmoids,
 }
@@ -224,11 +216,8 @@ def silenced_gradient(loss, sparse):
     def sums(Z, targets, place):
         norms, out = np.full(len(Z), math.inf), np.empty((1, 6))
         norms[place] = 2.0
-        rest = norms, 1.0, targets, W[None], LOSSES[loss], 0.7, 0.5, out
-        if sparse:
-            gradient.sparse_gradient(*csr(Z), *rest)
-        else:
-            gradient.dense_gradient(Z, *rest)
+        gradient = rows.sparse_gradient if sparse else rows.dense_gradient
+        gradient(Block(csr(Z) if sparse else Z, 1.0, targets, norms), W[None], LOSSES[loss], 0.7, 0.5, out)
         return out
 
     return sums
@@ -269,10 +258,10 @@ def test_dual_steps_of_wide_rows_do_not_depend_on_their_place(d):
     rng = np.random.default_rng(d)
     Z, theta = rng.normal(size=(12, d)) * 2.0 ** rng.integers(-20, 20, size=(12, d)), rng.normal(size=(1, d + 1))
 
-    def moved(rows, shift):
-        room = np.empty(rows.size + shift)[shift:].reshape(rows.shape)
-        room[...] = rows
-        n, alpha, out = len(rows), np.zeros((len(rows), 1)), np.empty((1, d + 1))
+    def moved(some, shift):
+        room = np.empty(some.size + shift)[shift:].reshape(some.shape)
+        room[...] = some
+        n, alpha, out = len(some), np.zeros((len(some), 1)), np.empty((1, d + 1))
         fixed = np.ones(n), np.ones(n), np.ones(n), theta, alpha, 2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300, out
         dual.dense_batch(room, 1.0, np.arange(n), *fixed)
         return alpha

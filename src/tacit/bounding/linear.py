@@ -10,7 +10,8 @@ from scipy.sparse import csc_array, csr_array
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
 from tacit.bounding.scales import EntryScale, LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
-from tacit.kernels.gradient import sparse_norms
+from tacit.kernels.given import Csr
+from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
 from tacit.problems import SQUARED, Penalty
 from tacit.problems.task import LinearTask
@@ -189,7 +190,7 @@ def _entry_scaling(features: Features, gate: Gate, X: Any) -> Scaling:
 
 def _row_norms(X: csr_array) -> Floats:
     norms = np.empty(X.shape[0])
-    sparse_norms(X.data, X.indptr, 0.0, norms)
+    sparse_norms(Csr(X.data, X.indices, X.indptr), 0.0, norms)
     return norms
 
 

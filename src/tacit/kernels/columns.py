@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit._types import Floats, Integers, Table
 from tacit.kernels.any_order import add_in_any_order
-from tacit.kernels.gradient import BLOCK
+from tacit.kernels.rows import BLOCK
 from tacit.problems.compiled import kernel
 
 

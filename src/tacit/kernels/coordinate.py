@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats, Integers, Table
 from tacit.kernels.any_order import add_in_any_order
 from tacit.kernels.columns import moved, sparse_move
-from tacit.kernels.gradient import BLOCK
+from tacit.kernels.rows import BLOCK
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel

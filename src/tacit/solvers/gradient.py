@@ -38,7 +38,7 @@ from scipy.sparse import eye_array
 from tacit._types import Floats
 from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
-from tacit.kernels import gradient as kernels
+from tacit.kernels.rows import sum_depth
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
@@ -164,7 +164,7 @@ class _Steps:
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
         task, radius, h = self.task, self.radius, self.task.loss.curvature
         n, width = task.n, task.width
-        slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
+        slack = float_sum_slack(n, radius**2, sum_depth(n))
         outer = Sensitivity.outer_product(radius)
         sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
         deviation = gate.noise("second moments", sensitivity) / n

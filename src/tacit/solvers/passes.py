@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded
-from tacit.kernels import gradient as kernels
+from tacit.kernels import rows as kernels
+from tacit.kernels.given import Block, Csr
 from tacit.problems.task import LinearTask
 
 SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
@@ -25,14 +26,15 @@ class Passes:
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
         self._Z = data.Z
-        self._targets = data.targets
         self._bias = 1.0 if task.fit_intercept else 0.0
         self._norms = np.empty(len(data.targets))
+        rows: Any = data.Z
         if isinstance(data.Z, csr_array):
-            self._indices, self._indptr = data.Z.indices.astype(np.int64), data.Z.indptr.astype(np.int64)
-            kernels.sparse_norms(data.Z.data, self._indptr, self._bias, self._norms)
+            rows = Csr(data.Z.data, data.Z.indices.astype(np.int64), data.Z.indptr.astype(np.int64))
+            kernels.sparse_norms(rows, self._bias, self._norms)
         else:
             kernels.dense_norms(data.Z, self._bias, self._norms)
+        self._block = Block(rows, self._bias, data.targets, self._norms)
 
     @property
     def depth(self) -> int:
@@ -48,11 +50,8 @@ class Passes:
         """The sum of clipped gradients; `shape` rounds the hinge, `code` names another loss than the task's."""
         out = np.empty_like(w)
         code = self._task.loss.code if code is None else code
-        if isinstance(self._Z, csr_array):
-            place = self._Z.data, self._indices, self._indptr
-            kernels.sparse_gradient(*place, self._norms, self._bias, self._targets, w, code, shape, clip, out)
-        else:
-            kernels.dense_gradient(self._Z, self._norms, self._bias, self._targets, w, code, shape, clip, out)
+        gradient = kernels.sparse_gradient if isinstance(self._Z, csr_array) else kernels.dense_gradient
+        gradient(self._block, w, code, shape, clip, out)
         return out
 
     def second_moments(self, radius: float) -> Floats:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array
 
 from tacit.kernels import coordinate as kernels
-from tacit.kernels.gradient import BLOCK, sum_depth
+from tacit.kernels.rows import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.problems import Penalty
 from tacit.solvers.coordinate.columns import Columns, Walk

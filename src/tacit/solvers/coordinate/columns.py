@@ -28,7 +28,7 @@ from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
-from tacit.kernels.gradient import sum_depth
+from tacit.kernels.rows import sum_depth
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Tape
 from tacit.problems import SQUARED

@@ -15,7 +15,7 @@ from tacit._types import Floats, Integers
 from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import dual as kernels
-from tacit.kernels.gradient import sum_depth
+from tacit.kernels.rows import sum_depth
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps, Sensitivity
 from tacit.problems import HINGE, SQUARED
