@@ -2,11 +2,11 @@
 
 import numpy as np
 from hypothesis import settings
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from tacit import problems
 from tacit.kernels import rows as kernels
-from tacit.kernels.given import Block, Csr
+from tacit.kernels.given import Block, Csc, Csr
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
@@ -34,6 +34,12 @@ def csr(Z, index=np.int64):
     """The rows of a table, as kernels take sparse ones."""
     table = csr_array(Z)
     return Csr(table.data, table.indices.astype(index), table.indptr.astype(index))
+
+
+def csc(Z):
+    """The columns of a table, as kernels take sparse ones."""
+    table = csc_array(Z)
+    return Csc(table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64))
 
 
 def dense(Z, targets, W, loss, clip, bias, shape=SHAPE):

@@ -10,14 +10,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 
 from tacit.kernels import columns, coordinate, dual, moments, rows
-from tacit.kernels.given import Block
+from tacit.kernels.given import Block, Noise
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.problems import Penalty
 
-from .support import LOSSES, csr
+from .support import LOSSES, csc, csr
 
 N, D = 75, 5
 W = np.array([0.3, -1.7, 0.9, 2.2, -0.4, 0.6])
@@ -52,19 +51,14 @@ def choices():
     yield from (every[k : k + 1] for k in range(0, N, 6))
 
 
-def csc(Z):
-    table = csc_array(Z)
-    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
-
-
 # --- values of rows, for a table and its targets ----------------------------------------------------------------------
 
 
 def by_columns(name, sparse, *args):
     def values(Z, _):
         out = np.empty(len(Z))
-        parts = csc(Z) if sparse else (elsewhere(np.ascontiguousarray(Z.T)),)
-        getattr(columns, f"{'sparse' if sparse else 'dense'}_{name}")(*parts, *args, out)
+        table = csc(Z) if sparse else elsewhere(np.ascontiguousarray(Z.T))
+        getattr(columns, f"{'sparse' if sparse else 'dense'}_{name}")(table, *args, out)
         return out
 
     return values
@@ -76,15 +70,15 @@ def after_a_pass(loss, sparse, cap):
     def values(Z, targets):
         n, order = len(Z), np.array([2, 0, 5, 1, 4, 3])
         margins, w = np.zeros(n), np.zeros(D + 1)
-        room, ones = (np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
+        out, ones = coordinate.Written(np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
         rules = coordinate.rules(*np.tile([[cap, 1.0, 1e9]], (6, 1)).T, Penalty(low=-np.abs(W), high=np.abs(W)), n)
-        noise = np.array([3, -7, 11, 5, -2, 9])
-        rest = ones, targets, np.ones((2, n)), LOSSES[loss], rules, order, noise, 0.7, 1e-300, w, margins, *room
+        noise = Noise(np.array([3, -7, 11, 5, -2, 9]), 0.7, 1e-300)
+        rest = ones, coordinate.Slopes(margins, targets, np.ones((2, n)), LOSSES[loss]), rules, order, noise, w, out
         if sparse:
-            coordinate.sparse_pass(*csc(Z), *rest)
+            coordinate.sparse_pass(csc(Z), *rest)
         else:
             coordinate.dense_pass(elsewhere(np.ascontiguousarray(Z.T)), *rest)
-        assert np.all(room[0] == noise * 0.7)
+        assert np.all(out.released == noise.counts * 0.7)
         return margins
 
     return values
@@ -93,7 +87,8 @@ def after_a_pass(loss, sparse, cap):
 def slopes(loss):
     def values(Z, targets):
         out = np.empty(len(Z))
-        coordinate.slopes(elsewhere(Z.sum(axis=1, dtype=np.float64)), targets, np.ones(len(Z)), LOSSES[loss], out)
+        margins = elsewhere(Z.sum(axis=1, dtype=np.float64))
+        coordinate.clipped_slopes(coordinate.Slopes(margins, targets, np.ones((2, len(Z))), LOSSES[loss]), 0, out)
         return out
 
     return values
@@ -105,10 +100,10 @@ def duals(loss, sparse):
     def values(Z, targets):
         n = len(Z)
         alpha, ones, out = np.full((n, 1), 0.1) * targets[:, None], np.ones(n), np.empty((1, D + 1))
-        parts = csr(Z) if sparse else (elsewhere(Z),)
         batch = dual.sparse_batch if sparse else dual.dense_batch
-        rest = targets, ones, ones, W[None], alpha, 2.0, LOSSES[loss], dual.EXACT, 0.1, 0.5, out
-        batch(*parts, 1.0, np.arange(n), *rest)
+        block = Block(csr(Z) if sparse else elsewhere(Z), 1.0, targets, ones)
+        rule = dual.Rule(2.0, LOSSES[loss], dual.EXACT, 0.1, 0.5)
+        batch(block, dual.Alphas(alpha, ones), np.arange(n), W[None], rule, out)
         return alpha[:, 0]
 
     return values
@@ -199,10 +194,11 @@ def silenced_pass(loss, sparse, cap):
         limits[:, place] = 0.4, 0.3
         rules = coordinate.rules(*np.tile([[cap, 1.0, 0.0]], (6, 1)).T, Penalty(low=-9.0, high=9.0), n)
         margins = 0.1 * Z.sum(axis=1, dtype=np.float64)
-        rest = targets, limits, LOSSES[loss], rules, np.arange(6), np.zeros(6, dtype=np.int64), 0.0, 1e300
-        rest = np.ones(n, dtype=Z.dtype), *rest, np.zeros(6), margins, released, np.empty(6)
+        of, none = coordinate.Slopes(margins, targets, limits, LOSSES[loss]), np.zeros(6, dtype=np.int64)
+        noise, out = Noise(none, 0.0, 1e300), coordinate.Written(released, np.empty(6))
+        rest = np.ones(n, dtype=Z.dtype), of, rules, np.arange(6), noise, np.zeros(6), out
         if sparse:
-            coordinate.sparse_pass(*csc(Z), *rest)
+            coordinate.sparse_pass(csc(Z), *rest)
         else:
             coordinate.dense_pass(np.ascontiguousarray(Z.T), *rest)
         return released
@@ -262,8 +258,9 @@ def test_dual_steps_of_wide_rows_do_not_depend_on_their_place(d):
         room = np.empty(some.size + shift)[shift:].reshape(some.shape)
         room[...] = some
         n, alpha, out = len(some), np.zeros((len(some), 1)), np.empty((1, d + 1))
-        fixed = np.ones(n), np.ones(n), np.ones(n), theta, alpha, 2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300, out
-        dual.dense_batch(room, 1.0, np.arange(n), *fixed)
+        ones, rule = np.ones(n), dual.Rule(2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300)
+        own = dual.Alphas(alpha, ones)
+        dual.dense_batch(Block(room, 1.0, ones, ones), own, np.arange(n), theta, rule, out)
         return alpha
 
     whole = moved(Z, 0)

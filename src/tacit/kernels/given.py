@@ -1,8 +1,11 @@
-"""What kernels are handed: sparse tables, rows with what belongs to them, noise. And two loops over a sparse line.
+"""What kernels are handed: sparse tables, blocks of rows, noise. And loops over one sparse row or column.
 
 These are named tuples. A compiled function takes one as it takes its parts, and its code can be kept on disk, as the
-classes live in a module. Dense rows, and dense columns, are plain arrays. Python needs a few microseconds more to hand
-over a named tuple: where a step is shorter than that, plain tuples are used.
+classes live in a module. Dense rows, and dense columns, are plain arrays.
+
+What they cost. Python needs a few microseconds more to hand over a named tuple: where a step is shorter than that,
+plain tuples are used. To take an array out of a tuple, or a row out of an array, compiled code counts references: a
+kernel does it once, and functions that it calls for each row are handed arrays.
 """
 
 from typing import Generic, NamedTuple, TypeVar
@@ -50,16 +53,16 @@ class Noise(NamedTuple):
 
 
 @kernel
-def sparse_dot(i: int, table: Csr | Csc, weights: Floats, start: float) -> float:
-    """The inner product of line i with the weights, added to `start` one entry after the other."""
+def sparse_dot(i: int, data: Table, indices: Places, indptr: Places, weights: Floats, start: float) -> float:
+    """The inner product of sparse row or column i with the weights, added to `start` one entry after the other."""
     total = start
-    for p in range(table.indptr[i], table.indptr[i + 1]):
-        total += table.data[p] * weights[table.indices[p]]
+    for p in range(indptr[i], indptr[i + 1]):
+        total += data[p] * weights[indices[p]]
     return total
 
 
 @kernel
-def sparse_add(i: int, table: Csr | Csc, factor: float, out: Floats) -> None:
-    """Add `factor` times line i."""
-    for p in range(table.indptr[i], table.indptr[i + 1]):
-        out[table.indices[p]] += factor * table.data[p]
+def sparse_add(i: int, data: Table, indices: Places, indptr: Places, factor: float, out: Floats) -> None:
+    """Add `factor` times sparse row or column i."""
+    for p in range(indptr[i], indptr[i + 1]):
+        out[indices[p]] += factor * data[p]

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from tacit._types import Flags, Floats, Table
+from tacit._types import Flags, Floats, Places, Table
 from tacit.kernels.given import Block, Csr, sparse_add, sparse_dot
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, slope
@@ -58,8 +58,9 @@ def dense_norms(Z: Floats, bias: float, out: Floats) -> None:
 @kernel
 def sparse_norms(rows: Csr, bias: float, out: Floats) -> None:
     """The norm of each row with its intercept entry."""
+    data, _, indptr = rows
     for i in range(len(out)):
-        row = rows.data[rows.indptr[i] : rows.indptr[i + 1]]
+        row = data[indptr[i] : indptr[i + 1]]
         out[i] = math.sqrt(dot(row, row) + bias * bias)
 
 
@@ -74,8 +75,31 @@ def dense_margins(Z: Floats, bias: float, w: Floats, out: Floats) -> None:
 @kernel
 def sparse_margins(rows: Csr, bias: float, w: Floats, out: Floats) -> None:
     """The margin of each row."""
+    data, indices, indptr = rows
     for i in range(len(out)):
-        out[i] = sparse_dot(i, rows, w, bias * w[-1])
+        out[i] = sparse_dot(i, data, indices, indptr, w, bias * w[-1])
+
+
+@kernel
+def sparse_outputs(i: int, data: Table, indices: Places, indptr: Places, bias: float, W: Floats, out: Floats) -> None:
+    """The margins of row i, one for each row of W."""
+    for k in range(len(out)):
+        total = bias * W[k, -1]
+        for p in range(indptr[i], indptr[i + 1]):
+            total += data[p] * W[k, indices[p]]
+        out[k] = total
+
+
+@kernel
+def sparse_add_outer(
+    i: int, data: Table, indices: Places, indptr: Places, bias: float, factors: Floats, out: Floats
+) -> None:
+    """Add factors[k] times row i, with its intercept entry, to each out[k]."""
+    for k in range(len(factors)):
+        factor = factors[k]
+        for p in range(indptr[i], indptr[i + 1]):
+            out[k, indices[p]] += factor * data[p]
+        out[k, -1] += factor * bias
 
 
 # Gradients
@@ -129,19 +153,17 @@ def dense_gradient(block: Block[Floats], W: Floats, loss: int, shape: float, cli
 @kernel
 def sparse_gradient(block: Block[Csr], W: Floats, loss: int, shape: float, clip: float, out: Floats) -> None:
     """`dense_gradient` for CSR rows; adds straight into the total."""
-    rows, bias, targets, norms = block
-    K, d = W.shape[0], W.shape[1] - 1
+    (data, indices, indptr), bias, targets, norms = block
+    K = len(W)
     margins, residual = np.empty(K), np.empty(K)
     out[:] = 0.0
-    for i in range(len(rows.indptr) - 1):
-        for k in range(K):
-            margins[k] = sparse_dot(i, rows, W[k], bias * W[k, d])
+    for i in range(len(indptr) - 1):
+        sparse_outputs(i, data, indices, indptr, bias, W, margins)
         factor = _clip_factor(_slopes(margins, targets[i], loss, shape, residual) * norms[i], clip)
         if factor > 0.0:
             for k in range(K):
-                step = factor * residual[k]
-                sparse_add(i, rows, step, out[k])
-                out[k, d] += step * bias
+                residual[k] *= factor
+            sparse_add_outer(i, data, indices, indptr, bias, residual, out)
 
 
 # Text
@@ -150,10 +172,11 @@ def sparse_gradient(block: Block[Csr], W: Floats, loss: int, shape: float, clip:
 @kernel
 def weighted_norms(rows: Csr, weights: Floats, out: Floats) -> None:
     """The norm of each row with its entries times the weights of their columns."""
+    data, indices, indptr = rows
     for i in range(len(out)):
         total = 0.0
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            entry = rows.data[p] * weights[rows.indices[p]]
+        for p in range(indptr[i], indptr[i + 1]):
+            entry = data[p] * weights[indices[p]]
             total += entry * entry
         out[i] = math.sqrt(total)
 
@@ -191,15 +214,16 @@ def residual_sums(
 
     A residual is the class, 1 or 0, less its probability by the weights on x and the offset; clipped.
     """
+    data, indices, indptr = rows
     out[:] = 0.0
     total = 0.0
     for i in range(len(factors)):
         if factors[i] > 0.0:
-            margin = sparse_dot(i, rows, weights, 0.0) * factors[i] + offset
+            margin = sparse_dot(i, data, indices, indptr, weights, 0.0) * factors[i] + offset
             small = math.exp(-abs(margin))
             likely = 1.0 / (1.0 + small) if margin > 0.0 else small / (1.0 + small)
             residual = max(-clip, min(clip, (1.0 if positive[i] else 0.0) - likely))
             if math.isfinite(residual):
                 total += residual * bias
-                sparse_add(i, rows, residual * factors[i], out)
+                sparse_add(i, data, indices, indptr, residual * factors[i], out)
     return total
