@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit.blocks import Moves
-from tacit.kernels.gradient import sum_depth
+from tacit.kernels.rows import sum_depth
 from tacit.privacy import float_sum_slack
 from tests.solvers.support import either_table, task
 

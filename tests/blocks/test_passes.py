@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.blocks import Passes
-from tacit.kernels.gradient import BLOCK
+from tacit.kernels.rows import BLOCK
 from tests.solvers.support import bounded, either_intercept, either_table, rows, table, task
 
 # --- one row never touches another -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from tacit._types import Floats, Integers
 from tacit.blocks.moves import Moves
 from tacit.blocks.table import Table, block_distances, csr_parts
 from tacit.kernels import moments
+from tacit.kernels.given import Csr
 from tacit.privacy.mechanisms import Sensitivity
 
 _STRIP = 512  # rows of a large matrix that are computed at a time
@@ -67,7 +68,7 @@ class CentredRows:
             return packed
         weighted, mass = np.zeros(d), 0.0
         for rows, factors, _ in self._sparse():
-            moments.sparse_outer(*csr_parts(rows), d, packed)
+            moments.sparse_outer(csr_parts(rows), d, packed)
             if self._shift > 0.0:
                 weighted += rows.T @ factors
                 mass += float(factors @ factors)
@@ -99,9 +100,9 @@ class CentredRows:
         along_mean, limit = np.zeros(V.shape[1]), math.inf if clip is None else clip
         for block in [self.table.array] if places is not None else self.table.read():
             chosen = np.arange(block.shape[0]) if places is None else places
-            parts = (block.data, block.indices, block.indptr)
+            parts = Csr(block.data, block.indices, block.indptr)
             moments.sparse_products(
-                *parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
+                parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
             )
         return out - np.outer(self.mean, along_mean) if self._shift > 0.0 else out
 

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from tacit.kernels.gradient import sum_depth
+from tacit.kernels.rows import sum_depth
 from tacit.privacy import float_sum_slack
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import Task

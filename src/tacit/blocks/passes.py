@@ -15,7 +15,8 @@ from tacit._types import Floats
 from tacit.blocks.bounded import Bounded
 from tacit.blocks.clip import SHRINK
 from tacit.blocks.moves import Moves
-from tacit.kernels import gradient as kernels
+from tacit.kernels import rows as kernels
+from tacit.kernels.given import Block, Csr
 from tacit.problems.task import LinearTask
 
 
@@ -26,24 +27,22 @@ class Passes:
         self._task = task
         self.moves = Moves.of(task)
         self._Z = data.Z
-        self._targets = data.targets
         self._bias = 1.0 if task.fit_intercept else 0.0
         self._norms = np.empty(len(data.targets))
+        rows: Any = data.Z
         if isinstance(data.Z, csr_array):
-            self._indices, self._indptr = data.Z.indices.astype(np.int64), data.Z.indptr.astype(np.int64)
-            kernels.sparse_norms(data.Z.data, self._indptr, self._bias, self._norms)
+            rows = Csr(data.Z.data, data.Z.indices.astype(np.int64), data.Z.indptr.astype(np.int64))
+            kernels.sparse_norms(rows, self._bias, self._norms)
         else:
             kernels.dense_norms(data.Z, self._bias, self._norms)
+        self._block = Block(rows, self._bias, data.targets, self._norms)
 
     def gradient(self, w: Floats, clip: float, shape: float = 1.0, code: int | None = None) -> Floats:
         """The sum of clipped gradients; `shape` rounds the hinge, `code` names another loss than the task's."""
         out = np.empty_like(w)
         code = self._task.loss.code if code is None else code
-        if isinstance(self._Z, csr_array):
-            place = self._Z.data, self._indices, self._indptr
-            kernels.sparse_gradient(*place, self._norms, self._bias, self._targets, w, code, shape, clip, out)
-        else:
-            kernels.dense_gradient(self._Z, self._norms, self._bias, self._targets, w, code, shape, clip, out)
+        gradient = kernels.sparse_gradient if isinstance(self._Z, csr_array) else kernels.dense_gradient
+        gradient(self._block, w, code, shape, clip, out)
         return out
 
     def second_moments(self, radius: float) -> Floats:

@@ -10,7 +10,8 @@ from scipy.sparse import csc_array, csr_array
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
 from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
-from tacit.kernels.gradient import sparse_norms
+from tacit.kernels.given import Csr
+from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
 from tacit.problems import SQUARED, Penalty
 from tacit.problems.task import LinearTask
@@ -150,7 +151,7 @@ class LinearBounding:
             scaling = _unscaled(d, self.entry_bound)
         elif isinstance(features, NormScale):
             norms = np.empty(X.shape[0])
-            sparse_norms(X.data, X.indptr, 0.0, norms)
+            sparse_norms(Csr(X.data, X.indices, X.indptr), 0.0, norms)
             bound = features.run(gate, norms)
             if self.layout != "entries":
                 scale = bound / math.sqrt(d)

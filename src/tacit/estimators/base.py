@@ -17,7 +17,7 @@ from tacit._types import Floats
 from tacit.blocks.validate import validated
 from tacit.bounding import LinearModel, Units
 from tacit.estimators.fit import FewRowsWarning, Fitted
-from tacit.kernels.gradient import dense_margins
+from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength

@@ -204,9 +204,8 @@ def _octave_decision(words: Words, at: int, fraction: np.uint64) -> tuple[int, i
 
 
 @kernel
-def _deep_octave_decision(words: Words, at: int, gap: np.int64) -> tuple[int, int]:
-    """Accept with probability 2^-(gap / 2^32 - LAST_OCTAVE), in the last bucket: coins, then a fraction."""
-    coins = int(gap >> 32) - LAST_OCTAVE
+def _coins_decision(words: Words, at: int, coins: int) -> tuple[int, int]:
+    """Accept with probability 2^-coins."""
     while coins > 0:
         if at >= len(words):
             return _SHORT, at
@@ -215,6 +214,15 @@ def _deep_octave_decision(words: Words, at: int, gap: np.int64) -> tuple[int, in
             return _REJECT, at + 1
         coins -= some
         at += 1
+    return _ACCEPT, at
+
+
+@kernel
+def _deep_octave_decision(words: Words, at: int, gap: np.int64) -> tuple[int, int]:
+    """Accept with probability 2^-(gap / 2^32 - LAST_OCTAVE), in the last bucket: coins, then a fraction."""
+    decision, at = _coins_decision(words, at, int(gap >> 32) - LAST_OCTAVE)
+    if decision != _ACCEPT:
+        return decision, at
     return _octave_decision(words, at, np.uint64(gap) & _MASK32)
 
 

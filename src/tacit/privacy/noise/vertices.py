@@ -26,6 +26,7 @@ from tacit.privacy.noise.kernels import (
     OPEN,
     SHORT,
     Words,
+    _coins_decision,
     _octave_decision,
     kernel,
 )
@@ -48,20 +49,6 @@ _DEEPEST = 62  # octaves between two groups that are settled by the bits of one 
 def whole_octave(score: int) -> int:
     """The least whole number of octaves at or above |score|."""
     return (abs(score) + 2**32 - 1) >> 32
-
-
-@kernel
-def _coins_decision(words: Words, at: int, coins: int) -> tuple[int, int]:
-    """Accept with probability 2^-coins."""
-    while coins > 0:
-        if at >= len(words):
-            return _SHORT, at
-        some = min(coins, 64)
-        if words[at] >> np.uint64(64 - some) != _0:
-            return _REJECT, at + 1
-        coins -= some
-        at += 1
-    return _ACCEPT, at
 
 
 @kernel

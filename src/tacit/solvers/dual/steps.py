@@ -15,6 +15,7 @@ from tacit._types import Floats, Integers
 from tacit.blocks import SHRINK, Bounded, Moves, Passes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import dual as kernels
+from tacit.kernels.given import Block, Csr, Noise
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE, SQUARED
@@ -226,25 +227,20 @@ class Duals:
         kink: float = 0.0,
         least_norm: float = 0.0,
     ) -> None:
-        self._targets = data.targets
-        self._loss = task.loss.code
-        self._inner = kernels.NEWTON if newton else kernels.EXACT
+        self._loss, self._inner = task.loss.code, kernels.NEWTON if newton else kernels.EXACT
         self._kink = kink
-        self._bias = 1.0 if task.fit_intercept else 0.0
         self._alpha = self._before = np.zeros((task.n, task.outputs))
-        self._norms, self._pulls = np.empty(len(data.targets)), np.ones(len(data.targets))
-        self._parts: tuple[Any, ...]
+        rows: Any = data.Z
+        self._kernels = _DENSE
         if isinstance(data.Z, csr_array):
+            rows = Csr(data.Z.data, data.Z.indices, data.Z.indptr)
             self._kernels = _SPARSE
-            self._parts = data.Z.data, data.Z.indices, data.Z.indptr
-        else:
-            self._kernels = _DENSE
-            self._parts = (data.Z,)
-        self._kernels.pulls(*self._parts, self._bias, np.ones(task.d + 1), self._norms)
-        np.sqrt(self._norms, out=self._norms)
+        bias = 1.0 if task.fit_intercept else 0.0
+        norms, self._pulls = np.empty(len(data.targets)), np.ones(len(data.targets))
+        self._kernels.pulls(rows, bias, np.ones(task.d + 1), norms)
         if scale is not None:
-            self._kernels.pulls(*self._parts, self._bias, scale, self._pulls)
-        self._norms = np.maximum(self._norms, least_norm)
+            self._kernels.pulls(rows, bias, scale, self._pulls)
+        self._block = Block(rows, bias, data.targets, np.maximum(np.sqrt(norms), least_norm))
 
     def look_ahead(self, beta: float) -> None:
         """Go on in the direction of the last step."""
@@ -256,7 +252,7 @@ class Duals:
     @property
     def everyone(self) -> Integers:
         """All rows."""
-        return np.arange(len(self._targets))
+        return np.arange(len(self._block.targets))
 
     def at(self, rows: Integers) -> Floats:
         """The dual variables of these rows."""
@@ -269,20 +265,24 @@ class Duals:
     def move(self, rows: Integers, theta: Floats, damping: float, clip: float) -> Floats:
         """Move the dual variables of these rows; returns what they add to v, private until it has noise."""
         out = np.empty_like(theta)
-        fixed = self._targets, self._pulls, self._norms, theta, self._alpha
-        how = damping, self._loss, self._inner, self._kink, clip
-        self._kernels.batch(*self._parts, self._bias, rows, *fixed, *how, out)
+        self._kernels.batch(self._block, self._own, rows, theta, self._rule(damping, clip), out)
         return out
 
     def steps(self, batches: Batches, v: Floats, scale: Floats, damping: float, clip: float) -> Floats:
         """Move those of one batch after the other, and v by what that adds, with noise; returns what v moved by."""
         released = np.empty(batches.noise.shape)
-        fixed = self._targets, self._pulls, self._norms, scale, self._alpha
-        how = damping, self._loss, self._inner, self._kink, clip
-        noise = batches.noise, batches.step, batches.bound
-        rows = batches.rows, batches.starts
-        self._kernels.steps(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
+        samples = kernels.Samples(batches.rows, batches.starts)
+        noise = Noise(batches.noise, batches.step, batches.bound)
+        rule = self._rule(damping, clip)
+        self._kernels.steps(self._block, self._own, samples, scale, rule, noise, v, released)
         return released
+
+    @property
+    def _own(self) -> kernels.Alphas:
+        return kernels.Alphas(self._alpha, self._pulls)
+
+    def _rule(self, damping: float, clip: float) -> kernels.Rule:
+        return kernels.Rule(damping, self._loss, self._inner, self._kink, clip)
 
     def __repr__(self) -> str:
         return "Duals(private)"

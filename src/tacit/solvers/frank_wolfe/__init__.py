@@ -4,7 +4,7 @@ Algorithm. In iteration t draw a signed vertex s e_j of the ball |w|_1 <= radius
 the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta_t = 2 / (t + 2); `step` below 1 is a
 constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
 an entry in column j, or that are due, and changes what a row adds to g only where its slope is off by more than half of
-what is allowed (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
+what is allowed (`tacit.kernels.frank_wolfe.steps`); the squared loss needs no due dates, and is exact
 (`tacit.solvers.frank_wolfe.scores.LazyScores`). On dense rows it looks at all of them. No more weights than iterations
 differ from zero. The ball is the regulariser: C and alpha are not used.
 
@@ -42,7 +42,7 @@ import numpy as np
 
 from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
-from tacit.kernels.frank_wolfe_rows import MOST_UNITS
+from tacit.kernels.frank_wolfe.rows import MOST_UNITS
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import Threshold
 from tacit.privacy.mechanisms.vertices import (
