@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from dp_accounting import GaussianDpEvent
 
 from tacit.blocks import Bounded, Passes
 from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
-from tacit.privacy.gate import Grant, PlanViolationError
+from tacit.privacy.gate import PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
 from tacit.solvers import SOLVERS, text
@@ -47,7 +46,7 @@ from .cases import (
     told,
 )
 from .recorder import transcript
-from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
+from .worlds import evidence, half_of_every_grant, half_the_noise, mu_between, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet
@@ -257,7 +256,6 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
     rows, _ = worst_rows(case)
     if case.chooses:
         rows.Z[1:4, 1] = 0.0  # which makes one candidate more likely
-    honest = Grant.multiplier.fget
 
     def sharper(self, source):
         while True:  # two draws that agree have weights squared: twice the scores
@@ -267,8 +265,7 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
 
     run, draw = Alone(case), vertices._RoundSampler.draw
     monkeypatch.setattr(vertices._RoundSampler, "draw", sharper)
-    halved = patch.object(Grant, "multiplier", property(lambda grant: honest(grant) / 2))
-    with transcript() as steps, halved:
+    with transcript() as steps, half_of_every_grant():
         for _ in range(100 if case.chooses else 50):
             run(rows)
     assert wrong_noise(steps) == {release.name for release in run.calibrated.plan.releases}

@@ -7,7 +7,7 @@
     guarantee                   the statement a fit leaves behind
     audit                       attacks that try to refute such a statement
 
-Nothing here imports another room of Tacit. Nothing outside here draws noise.
+What holds: nothing here imports another room of Tacit, and nothing outside here draws noise.
 """
 
 from tacit.privacy import audit, mechanisms

@@ -29,7 +29,7 @@ from typing import ClassVar
 
 from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
+from tacit.privacy.mechanisms import GaussianMatrix
 from tacit.problems.task import ComponentsTask
 from tacit.solvers.base import Algorithm, Serves, Solver
 from tacit.solvers.examples import on_digits
@@ -87,7 +87,7 @@ class _SecondMoments(Algorithm[ComponentsTask]):
         """Eigenvectors of the noisy matrix."""
         d = self.task.d
         sensitivity = data.moment_sensitivity()
-        mechanism = PackedGaussianMatrix(sensitivity, data.bound, self.isotropic)
+        mechanism = GaussianMatrix(sensitivity, data.bound, self.isotropic)
         noisy = gate.release("second moments", mechanism, data.packed_moments(), d)
         deviation = gate.noise("second moments", sensitivity)
         if self.isotropic:
