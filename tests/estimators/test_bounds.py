@@ -101,12 +101,13 @@ def test_one_symmetric_pair_is_the_bound_on_entries_of_frank_wolfe(store):
     np.testing.assert_array_equal(same.fit(X, y).coef_, told.coef_)
 
 
-def test_bounds_are_kept_in_a_model_file(tmp_path):
+@pytest.mark.parametrize("key", ["a", 0])
+def test_bounds_are_kept_in_a_model_file(tmp_path, key):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
-    model = tacit.LogisticRegression(bounds={"a": (-3, 3)}, l1_ratio=0.25).fit(frame, rng.integers(0, 2, 200))
+    model = tacit.LogisticRegression(bounds={key: (-3, 3)}, l1_ratio=0.25).fit(frame, rng.integers(0, 2, 200))
     tacit.save(model, tmp_path / "model.json")
     again = tacit.load(tmp_path / "model.json")
-    assert again.bounds == {"a": (-3, 3)}
+    assert again.bounds == {key: (-3, 3)}
     assert again.l1_ratio == 0.25
     np.testing.assert_array_equal(again.clip_low_, model.clip_low_)

@@ -18,10 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
+from tacit.estimators.fit import private_fit
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
 from tacit.problems.declared import inverse_strength
+from tacit.solvers import choose
 
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
 
@@ -49,16 +51,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         X, y = self._validated(X, y)
         self.classes_, numbers = self._encode(y)
         K = len(self.classes_)
-        targets = numbers.astype(np.float64)
-        fit = self._fit(
-            X,
-            targets * 2.0 - 1.0 if K == 2 else targets,
-            loss=self._loss_of(K),
-            outputs=1 if K == 2 else K,
-            **self._strengths(*X.shape),
-        )
-        self.coef_: Any = fit.coef  # CSR after `sparsify`
-        self.intercept_ = fit.intercept
+        targets = numbers * 2.0 - 1.0 if K == 2 else numbers.astype(np.float64)
+        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
+        solver = choose(self.solver, task)
+        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+        model = self._keep(task, fitted)
+        self.coef_: Any = model.coef  # CSR after `sparsify`
+        self.intercept_ = model.intercept
         return self
 
     def _strengths(self, n: int, d: int) -> dict[str, Any]:
@@ -68,10 +67,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
     @abstractmethod
     def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        inverse_strength("C", self.C)
 
     def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Class labels, sorted, and each row's class as a number."""
@@ -141,10 +136,6 @@ class LogisticRegression(PrivateClassifier):
     _plain = PlainLogisticRegression
 
     l1_ratio: float = 0.0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.closed_unit("l1_ratio", self.l1_ratio)
 
     def _strengths(self, n: int, d: int) -> dict[str, Any]:
         strength, ratio = inverse_strength("C", self.C, d) / n, float(self.l1_ratio)

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
+from tacit.estimators.fit import private_fit
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
-from tacit.privacy import checks
 from tacit.problems import SQUARED
-from tacit.problems.declared import penalty_strength, target_bounds
+from tacit.problems.declared import interval, penalty_strength
+from tacit.solvers import choose
 
 Strength = Floats | float
 
@@ -46,17 +47,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         X, y = self._validated(X, y, y_numeric=True)
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
-        targets = np.asarray(y, dtype=np.float64)
+        table = X, np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(*X.shape)
-        bounds = target_bounds(self.y_bounds)
-        fit = self._fit(X, targets, loss=SQUARED, l2=l2, l1=l1, y_bounds=bounds)
-        self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
-        self.y_bounds_ = fit.y_bounds
+        bounds = None if self.y_bounds is None else interval("y_bounds", self.y_bounds)
+        task = self._task(X, SQUARED, l2=l2, l1=l1, y_bounds=bounds)
+        solver = choose(self.solver, task)
+        model = self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        self.coef_, self.intercept_ = model.coef[0], float(model.intercept[0])
+        self.y_bounds_ = model.y_bounds
         return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        target_bounds(self.y_bounds)
 
     def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:  # noqa: ARG002
         """The strengths (l2, l1) of l2 / 2 |coef|^2 + l1 |coef|_1 next to half the mean squared error of n rows."""
@@ -97,10 +96,6 @@ class Ridge(PrivateRegressor):
 
     alpha: Any = 1.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        penalty_strength("alpha", self.alpha)
-
     def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:
         return penalty_strength("alpha", self.alpha, d) / n, 0.0
 
@@ -116,10 +111,6 @@ class _SparseRegressor(PrivateRegressor):
         """`coef_`, stored without its zeros."""
         check_is_fitted(self)
         return csr_array(np.atleast_2d(self.coef_))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        penalty_strength("alpha", self.alpha)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -164,10 +155,6 @@ class ElasticNet(_SparseRegressor):
     _plain = PlainElasticNet
 
     l1_ratio: float = 0.5
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.closed_unit("l1_ratio", self.l1_ratio)
 
     def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:  # noqa: ARG002
         alpha, ratio = penalty_strength("alpha", self.alpha, d), float(self.l1_ratio)

@@ -50,7 +50,11 @@ class AffineBucketSampler(_RoundSampler):
 
     @property
     def _given(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return self._scale, self._lowest, self._rates, self._constants, self._scores, *self._held
+        return self._lines, self._scores, *self._held
+
+    @property
+    def _lines(self) -> affine.Lines:
+        return self._scale, self._lowest, self._rates, self._constants
 
     def scale_to(self, scale: float) -> None:
         """Move all scores to a scale that is at most the present one."""
@@ -68,7 +72,7 @@ class AffineBucketSampler(_RoundSampler):
 
     def changed(self, places: Integers) -> None:
         """Take note that the rates at these places changed; constants do not."""
-        found = affine.promote_rates(places, self._scale, self._lowest, self._rates, self._constants, self.buckets)
+        found = affine.promote_rates(places, self._lines, self.buckets)
         self._steepest = max(self._steepest, found)
         if (self._scale - self._lowest) * self._steepest > 2.0 * _SLACK:
             self._sort()
@@ -77,6 +81,6 @@ class AffineBucketSampler(_RoundSampler):
         """Put every coordinate into its bucket, for as low a scale as keeps envelopes near."""
         self._steepest = max(int(self._rates.max()), -int(self._rates.min()))
         self._lowest = max(0.0, self._scale - _SLACK / self._steepest) if self._steepest else 0.0
-        affine.write_largest(self._scale, self._lowest, self._rates, self._constants, self._scores)
+        affine.write_largest(self._lines, self._scores)
         self.buckets.at_least[:] = 0
         self._require(vertices.sort_into_buckets(self._scores, self._limit, self.buckets))

@@ -1,4 +1,4 @@
-"""Counts per bin, with Gaussian noise."""
+"""Counts in public bins, with Gaussian noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar

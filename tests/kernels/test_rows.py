@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 from scipy.special import softmax
 
-from tacit.kernels import gradient as kernels
+from tacit.kernels import rows as kernels
 
-from .support import FORMS, LOSSES, OBJECTS, SHAPE, SHRINK, dense, problem, repeatable, sparse
+from .support import FORMS, LOSSES, OBJECTS, SHAPE, SHRINK, csr, dense, problem, repeatable, sparse
 
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -189,9 +188,8 @@ def test_norms_are_bit_for_bit_those_of_rows_alone(bias):
 def test_sparse_norms_are_those_of_the_rows(bias):
     Z, _, _ = problem("squared", 100, d=8, seed=5, density=0.3)
     Z[10] = 0.0
-    table = csr_array(Z)
     norms = np.empty(100)
-    kernels.sparse_norms(table.data, table.indptr.astype(np.int64), bias, norms)
+    kernels.sparse_norms(csr(Z), bias, norms)
     np.testing.assert_allclose(norms, np.sqrt((Z**2).sum(axis=1) + bias**2), rtol=1e-14)
     assert norms[10] == bias
 
