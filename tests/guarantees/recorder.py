@@ -87,7 +87,7 @@ def transcript(
 
     def of_those_there(duals, rows, *given):
         """A row that is not there moves nothing."""
-        return move(duals, rows[rows < len(duals._targets)], *given)
+        return move(duals, rows[rows < len(duals.everyone)], *given)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Gate, "release", patched))

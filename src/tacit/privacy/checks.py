@@ -109,21 +109,23 @@ def probability(name: str, value: object) -> float:
 
 def count(name: str, value: object, *, least: int = 1, most: int | None = MOST) -> int:
     """An integer of at least `least` and at most `most`, if any (NumPy integers too, booleans not)."""
-    if isinstance(value, np.ndarray | np.generic):
-        is_whole = value.ndim == 0 and value.dtype.kind in "iu"
-    else:
-        is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    try:
-        number: int | None = int(value.__index__()) if is_whole else None  # type: ignore[attr-defined]
-    except Exception:  # whatever an object's own method raises
-        number = None
-    if number is None:
+    whole = value.dtype.kind in "iu" and value.ndim == 0 if isinstance(value, np.ndarray | np.generic) else True
+    if isinstance(value, bool) or not whole or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}")
+    number = int(value) if isinstance(value, int | np.integer) else _index(name, value)
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(number)}")
     if most is not None and number > most:
         raise ValueError(f"{name} must be at most {most:,}, got {shown(number)}")
     return number
+
+
+def _index(name: str, value: Any) -> int:
+    """What an object gives as its integer. For these alone: a timeout by a signal must not end as an error of type."""
+    try:
+        return int(value.__index__())
+    except Exception:  # whatever its own method raises
+        raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}") from None
 
 
 def one_of(name: str, value: object, accepted: Sequence[Word]) -> Word:

@@ -9,10 +9,9 @@ What holds: no guarantee rests on it. `calibration` lets it propose multipliers,
 
 import numpy as np
 from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Floats = NDArray[np.float64]
+from tacit._types import Floats
 
 _POINTS = 1 << 16
 

@@ -18,8 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.noise import samplers
@@ -30,7 +30,6 @@ from tacit.privacy.plan import Kind, Promise, Release
 if TYPE_CHECKING:
     from tacit.privacy.mechanisms.sensitivity import Sensitivity
 
-Integers = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 Out = TypeVar("Out", covariant=True)
 Kept = TypeVar("Kept")
@@ -237,7 +236,7 @@ class Gate:
             return np.argsort(self._source.words(size), kind="stable").astype(np.int64, copy=False)
         return (self._source.words(count) % np.uint64(size)).astype(np.int64)
 
-    def secret_normals(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def secret_normals(self, shape: tuple[int, ...]) -> Floats:
         """Standard normals for state that each row keeps to itself: never released, so they cost nothing.
 
         The shape must be public, as that of a release is.

@@ -1,7 +1,7 @@
 """Signed vertices by scores that all move with one public number: Frank-Wolfe on the squared loss.
 
-Its gradient is linear in the scale of the weights, a_j = scale r_j + b_j, and every step changes the scale. Whole rates
-r and constants b are kept, and a score is worked out when its coordinate is proposed.
+Its gradient is linear in the scale of the weights, a_j = scale r_j + b_j, and every step changes the scale. Rates r and
+constants b are kept as whole numbers. A score is worked out when its coordinate is proposed.
 
 What rounding costs. A score is scale r_j rounded twice in float64 and once to a whole number, plus b_j. Where |scale
 r_j| stays below `LARGEST_PART` each world is off by at most one unit, so a row changes a score by at most 2 units more
@@ -11,13 +11,11 @@ than what it adds to scale r_j and to b_j: its contribution must be `ROUNDING_UN
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
 from tacit.privacy.mechanisms.vertices import _RoundSampler
 from tacit.privacy.noise import affine, vertices
-
-Integers = NDArray[np.int64]
 
 LARGEST_PART = 2**51
 ROUNDING_UNITS = 2

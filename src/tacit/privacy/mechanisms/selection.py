@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
@@ -27,8 +28,6 @@ from tacit.privacy.noise import kernels
 from tacit.privacy.noise.samplers import Candidates
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import Kind
-
-Floats = NDArray[np.float64]
 
 Chosen = TypeVar("Chosen")
 
@@ -127,7 +126,7 @@ class TopK:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.count("k", self.k))
 
-    def draw(self, grant: Grant, scores: ArrayLike) -> NDArray[np.int64]:
+    def draw(self, grant: Grant, scores: ArrayLike) -> Integers:
         """The indices drawn, in the order they were drawn."""
         values = _scores(scores)
         if self.k > len(values):

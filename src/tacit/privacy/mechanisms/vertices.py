@@ -24,8 +24,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
 from tacit.privacy.checks import ADJACENCIES, Adjacency
 from tacit.privacy.gate import Grant
@@ -33,8 +33,6 @@ from tacit.privacy.noise import exact, kernels, vertices
 from tacit.privacy.noise.samplers import Candidates
 from tacit.privacy.noise.source import NoiseSource, Words
 from tacit.privacy.plan import Kind
-
-Integers = NDArray[np.int64]
 
 LARGEST_LIMIT = vertices.LARGEST_LIMIT
 NO_BUCKETS = vertices.empty_buckets(0, 0)

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
@@ -29,9 +29,6 @@ from tacit.privacy.noise import kernels, samplers
 from tacit.privacy.noise.grid import MAX_BITS, Grid
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import Kind
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,13 +19,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.noise import kernels, samplers
 from tacit.privacy.noise.source import NoiseSource
-
-Floats = NDArray[np.float64]
 
 MAX_BITS = 40
 _RANGE_BITS = 62  # q and q + N fit in 63 bits: |q| <= 2^62, and |N| < 2^44 for normals, 2^46 for Laplace in practice
@@ -78,7 +77,7 @@ class Grid:
         scale = (plain + multiplier * rounding * _DIVISION_ERROR * limit) / left
         return cls(scale=scale, bits=bits, bound=limit)
 
-    def release(self, values: Floats, noise: NDArray[np.int64], *, strict: bool) -> Floats:
+    def release(self, values: Floats, noise: Integers, *, strict: bool) -> Floats:
         """Values on the grid plus noise, which counts 2^-40 of its scale.
 
         Values beyond the bound are clipped; where the bound is not a declared one (`strict`) they raise.

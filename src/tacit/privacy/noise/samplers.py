@@ -1,4 +1,7 @@
-"""Bulk draws from a source: the compiled kernels, with `exact` behind them."""
+"""Bulk draws from a source: the compiled kernels, with `exact` behind them.
+
+What holds: each draw has its law exactly, and the words that it uses do not depend on how many are drawn at once.
+"""
 
 import math
 from collections.abc import Callable
@@ -7,14 +10,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
 from tacit.privacy.noise import exact, kernels
 from tacit.privacy.noise.source import NoiseSource, Words
 from tacit.privacy.noise.tables import strips
-
-Integers = NDArray[np.int64]
 
 
 def normals(source: NoiseSource, size: int) -> Integers:
