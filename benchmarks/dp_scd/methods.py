@@ -14,10 +14,13 @@ from scipy.sparse import csr_array
 import tacit
 from benchmarks.dp_scd.problems import Split
 from benchmarks.frame import Floats, dp_sgd
-from benchmarks.frame.solvers import LIMIT, LOSSES, Budget, Run, asked, slope_clock
+from benchmarks.frame.solvers import Run, asked, slope_clock
 from benchmarks.frame.timing import seconds
 from benchmarks.frame.tuning import Point
 from tacit import solvers
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Budget
+from tacit.problems import LOSSES
 
 EPOCHS = 10
 

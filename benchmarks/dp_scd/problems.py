@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.losses import Linear, fitted
-from benchmarks.frame.solvers import LIMIT
+from tacit.bounding.magnitudes import LIMIT
 
 # The set, the loss and the paper's lambda for each.
 CASES: dict[str, tuple[str, str, float]] = {
