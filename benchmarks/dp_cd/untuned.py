@@ -10,15 +10,16 @@ import numpy as np
 from benchmarks.dp_cd.methods import Coordinate
 from benchmarks.dp_cd.problems import Problem
 from benchmarks.frame import Floats
-from benchmarks.frame.solvers import LOSSES, SOLVERS
 from tacit import Lasso, LogisticRegression
+from tacit.problems import LOSSES
+from tacit.solvers import SOLVERS
 
 Rule = Callable[[Problem, int], Floats | None]
 
 
 def _solver(solver: str, private: bool = False) -> Rule:
     """A solver with its own rules, on the paper's problem; labels are in units of their public scale."""
-    method = Coordinate(solver, solver, private=private, scaled=True)
+    method = Coordinate(solver, solver=solver, private=private, scaled=True)
 
     def fit(problem: Problem, seed: int) -> Floats | None:
         if not method.serves(problem):

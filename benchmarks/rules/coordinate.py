@@ -8,17 +8,18 @@ truth is sparse: independent normal columns of which a few matter, on a page of 
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import sets, solvers
+from benchmarks.frame import sets
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.records import Record
-from benchmarks.frame.tables import lines
-from benchmarks.rules.tuned import Effort, Problem, RulePage, compared, pair
+from benchmarks.rules.tuned import Problem, RulePage, compared, pair, settings
+from tacit.solvers import choose
 
 CHOSE = (
     *("california_housing", "ames", "diabetes", "msd_subset_year"),
@@ -62,20 +63,17 @@ def sparse_truth(n: int, d: int, active: int) -> Problem:
 def _keep_greedy(job: Job, found: Problem, epsilon: float) -> None:
     """Greedy by its own rule, and what auto takes."""
     scores = {"rule": found.run("greedy", epsilon, range(job.effort.seeds))}
-    job.keep(
-        "greedy", epsilon, 0, scores, (), note=solvers.choose("auto", found.task(epsilon)).name, size=found.Z.shape
-    )
+    job.keep("greedy", epsilon, 0, scores, (), note=choose("auto", found.task(epsilon)).name, size=found.Z.shape)
 
 
 def run_rule(job: Job) -> None:
     """Tune on some seeds; report on others."""
     found, effort = problem(job.name, job.effort.most_rows), job.effort
     root = math.sqrt(found.Z.shape[1] + 1)
-    settings = [s for s in effort.settings() if s["n_passes"] > 1 or s["averaging"] == "last"]
-
-    settings = [s | {"clip": s["clip"] * root} for s in settings]
+    tried = [s for s in settings(effort) if s["n_passes"] > 1 or s["averaging"] == "last"]
+    tried = [s | {"clip": s["clip"] * root} for s in tried]
     for epsilon in effort.epsilons:
-        scores, best = compared(partial(found.run, "coordinate", epsilon), settings, effort)
+        scores, best = compared(partial(found.run, "coordinate", epsilon), tried, effort)
         clip = f"clip {best['clip'] / root:g} sqrt(d')"
         told = f"{best['n_passes']} passes, {clip}, step {best['step']:g}, {best['averaging']}"
         job.keep("coordinate", epsilon, 0, scores, (), note=told, size=found.Z.shape)
@@ -100,56 +98,33 @@ class CoordinatePage(RulePage):
     alpha, chose = ALPHA, CHOSE
     words = ("Sets that took no part in the choice of the rules", "Sets that chose")
 
-    def head(self) -> list[str]:
-        named = ["data", "rows x columns", "epsilon", "rule", "tuned", "rule / tuned", "tuned setting"]
-        return [*named, "greedy", "auto"]
+    def beside(self, record: Record) -> dict[str, str]:
+        """What greedy reaches at the same place, and what auto takes."""
+        for greedy in self.results.rows(record.table, record.set, "greedy", record.epsilon):
+            return {"greedy": pair(greedy, "rule"), "auto": greedy.note}
+        return {"greedy": "", "auto": ""}
 
-    def row(self, record: Record) -> list[str]:
-        (n, d), (ratio,) = record.size, record.scores["ratio"]
-        (greedy,) = self.results.rows("rule", record.set, "greedy", record.epsilon) or (None,)
-        cells = [pair(record, "rule"), pair(record, "tuned"), f"{ratio:.2f}", record.note, pair(greedy, "rule")]
-        return [record.set, f"{n:,} x {d}", f"{record.epsilon:g}", *cells, greedy.note if greedy else ""]
+    def row(self, record: Record) -> dict[str, Any]:
+        return super().row(record) | self.beside(record)
+
+    def sparse(self) -> Iterator[dict[str, Any]]:
+        known = sparse_truths()
+        for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
+            found = [r for r in self.results.rows("greedy") if r.model == "coordinate" and known[r.set][0] == chose]
+            rows = [vars(r) | {"rule": pair(r, "rule")} | self.beside(r) for r in found]
+            yield {"part": words, "rows": rows}
 
     def write(self, folder: Path, name: str) -> None:
         super().write(folder, name)
-        GreedyPage(self.results.rows(), self.effort, self.quick).write(folder, "greedy_rule")
+        self.write_as(folder, "greedy_rule", "greedy.md")
 
 
-class GreedyPage(CoordinatePage):
-    """Sparse truths."""
-
-    template = Path(__file__).with_name("greedy.md")
-
-    def groups(self) -> Any:
-        known = sparse_truths()
-        head = ["columns that matter", "rows", "epsilon", "coordinate", "greedy", "auto"]
-        for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
-            rows = []
-            for record in self.results.rows("greedy"):
-                if record.model == "coordinate" and known[record.set][0] == chose:
-                    (greedy,) = self.results.rows("greedy", record.set, "greedy", record.epsilon)
-                    cells = [pair(record, "rule"), pair(greedy, "rule"), greedy.note]
-                    rows.append([record.set, f"{record.size[0]:,}", f"{record.epsilon:g}", *cells])
-            yield {"part": words, "rows": lines(head, rows)}
-
-    def write(self, folder: Path, name: str) -> None:
-        super(RulePage, self).write(folder, name)
-
-
-GRID = {
-    "n_passes": (1, 2, 4, 8, 16, 32, 64),
-    "step": (0.1, 0.3, 1.0),
-    "clip": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),  # times sqrt(d + 1)
-    "averaging": ("last", "tail"),
-}
-QUICK_GRID = {"n_passes": (2, 16), "step": (1.0,), "clip": (0.25, 1.0), "averaging": ("tail",)}
 BENCHMARK = Benchmark(
     "coordinate_rule",
     __doc__,
     {"rule": Part(run_rule, (*JUDGED, *CHOSE)), "greedy": Part(run_greedy, lambda _: tuple(sparse_truths()))},
     CoordinatePage,
-    Effort(GRID, 2, 10),
-    Effort(QUICK_GRID, 1, 2, 2_000),
+    Path(__file__).with_suffix(".toml"),
 )
 
 if __name__ == "__main__":

@@ -19,29 +19,21 @@ from sklearn.linear_model import Lasso
 from benchmarks.frame import Floats, losses
 from benchmarks.frame.page import Page
 from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import SOLVERS, Budget, LinearTask, Run, asked
-from benchmarks.frame.tables import lines
+from benchmarks.frame.solvers import Run, asked
+from tacit.privacy import Budget
 from tacit.problems import Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS
 
-EPSILONS = (0.1, 1.0, 10.0)
+SMALLEST = 0.1  # epsilon
 TUNING = 1_000  # the first seed that tunes
 _CORNERS = (1e-1, 1e-2, 1e-3, 1e-4)  # over which the hinge is rounded to find its minimum: off by less than half of it
 Pair = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    grid: dict[str, tuple[Any, ...]]
-    tuning: int  # seeds that tune
-    seeds: int  # seeds that are reported
-    most_rows: int = 20_000
-    epsilons: tuple[float, ...] = EPSILONS
-
-    def settings(self) -> list[dict[str, Any]]:
-        """All points of the grid."""
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+def settings(effort: Any) -> list[dict[str, Any]]:
+    """All points of the grid."""
+    return [dict(zip(effort.grid, values, strict=True)) for values in itertools.product(*effort.grid.values())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +85,7 @@ class Problem:
         return float(np.mean(found)), float(np.std(found))
 
 
-def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Effort) -> tuple[Any, Any]:
+def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Any) -> tuple[Any, Any]:
     """Scores of the rule and of the setting that tunes best, and that setting."""
     tuning, seeds = range(TUNING, TUNING + effort.tuning), range(effort.seeds)
     best = min(settings, key=lambda setting: run(tuning, **setting)[0])
@@ -101,9 +93,9 @@ def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effor
     return {"rule": rule, "tuned": tuned, "ratio": rule[0] / tuned[0]}, best
 
 
-def pair(record: Record | None, score: str) -> str:
+def pair(record: Record, score: str, digits: int = 4) -> str:
     """Mean and spread."""
-    return "{:.4f} ± {:.4f}".format(*record.scores[score]) if record else ""
+    return f"{record.scores[score][0]:.{digits}f} ± {record.scores[score][1]:.{digits}f}"
 
 
 class RulePage(Page):
@@ -112,16 +104,13 @@ class RulePage(Page):
     chose: tuple[str, ...]
     words = ("Sets that took no part in the choice of the rule", "Sets that chose")
 
-    def head(self) -> list[str]:
-        """Of the table."""
-        raise NotImplementedError
-
-    def row(self, record: Record) -> list[str]:
-        """The cells of a record."""
-        raise NotImplementedError
-
     def settings(self) -> int:
         return math.prod(map(len, self.effort.grid.values()))
+
+    def row(self, record: Record) -> dict[str, Any]:
+        """What is told of a record."""
+        told = {"rule": pair(record, "rule"), "tuned": pair(record, "tuned"), "ratio": record.scores["ratio"][0]}
+        return vars(record) | told
 
     def groups(self) -> Iterator[dict[str, Any]]:
         records = [r for r in self.results.rows("rule") if "tuned" in r.scores]
@@ -129,6 +118,6 @@ class RulePage(Page):
             part = [r for r in records if (r.set in self.chose) == chose]
             if part:
                 ratios = [r.scores["ratio"][0] for r in part]
-                worst = max((r.scores["rule"][0] for r in part if r.epsilon == EPSILONS[0]), default=math.nan)
+                worst = max((r.scores["rule"][0] for r in part if r.epsilon == SMALLEST), default=math.nan)
                 found = {"median": np.median(ratios), "largest": max(ratios), "cells": len(part), "worst": worst}
-                yield {"part": words, **found, "rows": lines(self.head(), map(self.row, part))}
+                yield {"part": words, **found, "rows": map(self.row, part)}

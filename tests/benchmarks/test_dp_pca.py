@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from benchmarks.dp_pca import methods, paper, problems
-from benchmarks.dp_pca.__main__ import BENCHMARK, Effort
+from benchmarks.dp_pca.__main__ import BENCHMARK
 from benchmarks.dp_pca.page import PcaPage
 from benchmarks.frame.records import Record
 
@@ -30,7 +30,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "rows", rows)
     monkeypatch.setattr(problems, "raw", lambda *_: 5.0 * table()[0])
     monkeypatch.setattr(paper, "true_epsilon", lambda n, multiplier, steps: n / steps / multiplier)
-    monkeypatch.setattr(BENCHMARK, "full", Effort((1.0,), 1, 2, (1.0,), 1, 1, None, (), (1.0,)))
+    effort = BENCHMARK.full.but(epsilons=[1.0], seeds=1, target_seeds=2, rule_epsilons=[1.0], rule_seeds=1)
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=1, wide=[], wide_epsilons=[1.0]))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -59,17 +60,17 @@ def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
 
 
 def test_scores_are_those_of_the_definitions():
-    X, y = table()
+    X, _ = table()
     for center in (False, True):
-        problem = problems.problem(X, y, 3, center)
+        problem = problems.problem(X, 3, center)
         Z = X - X.mean(axis=0) if center else X
         exact = np.linalg.svd(Z, full_matrices=False)[2]
         scores = problem.scores(exact[[0, 1, 5]])
         variances = np.sum((Z @ exact.T) ** 2, axis=0)
-        assert scores["captured"][0] == pytest.approx(variances[[0, 1, 5]].sum() / variances[:3].sum())
-        assert scores["error"][0] == pytest.approx(1.0)
-        assert scores["distance"][0] == pytest.approx(1.0)
-        assert max(problem.scores(exact[:3])["error"][0], 0.0) < 1e-9
+        assert scores["captured"] == pytest.approx(variances[[0, 1, 5]].sum() / variances[:3].sum())
+        assert scores["error"] == pytest.approx(1.0)
+        assert scores["distance"] == pytest.approx(1.0)
+        assert max(problem.scores(exact[:3])["error"], 0.0) < 1e-9
 
 
 def test_the_paper_adds_this_noise():
@@ -95,5 +96,5 @@ def test_the_svm_sees_what_the_components_keep():
 @pytest.mark.parametrize(("captured", "told"), [(0.99, "| reached |"), (0.9, "| **not reached** |")])
 def test_a_verdict_says_what_is_not_reached(captured, told):
     record = Record("targets", "a9a", "auto", 0.1, 0, {"captured": [captured]}, [1.0], size=(9, 3, 2))
-    lines = PcaPage([record]).targets().splitlines()
+    lines = PcaPage([record]).section("## Numbers to reach").splitlines()
     assert told in next(line for line in lines if line.startswith("| a9a"))
