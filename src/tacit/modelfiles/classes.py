@@ -26,7 +26,7 @@ from tacit.problems.declared import declared_size
 WITHHELD = frozenset({"random_state", "directory"})
 """Parameters that are never written: the noise could be subtracted with the first, or with what lies in the second."""
 
-OPTIONAL = "feature_names_in_"
+NAMES = "feature_names_in_"
 
 Sizes = tuple[int, ...]
 
@@ -40,6 +40,7 @@ class Entry:
     check: Callable[[Any], None]  # of a model that was read: parameters, sizes and finiteness
     parts: tuple[str, ...] = ()  # parameters that are models themselves
     guaranteed: bool = True
+    optional: tuple[str, ...] = (NAMES,)  # attributes that some fits leave and others do not
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -73,11 +74,11 @@ def _count(value: Any, name: str, least: int = 0) -> int:
 def _width(model: Any) -> int:
     """The number of features; their names must be as many."""
     d = _count(model.n_features_in_, "n_features_in_", least=1)
-    names = getattr(model, OPTIONAL, None)
+    names = getattr(model, NAMES, None)
     if names is not None:
         texts = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,)
         if not texts or not all(isinstance(name, str) and harmless(name) for name in names):
-            raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features, {HARMLESS}")
+            raise ValueError(f"{NAMES} must hold one text for each of {d} features, {HARMLESS}")
     return d
 
 
@@ -85,6 +86,16 @@ def _clip(model: Any, d: int) -> None:
     low, high = (_array(model, name, (d,), infinite=True) for name in ("clip_low_", "clip_high_"))
     if np.any(low > high):
         raise ValueError("clip_low_ must be at most clip_high_")
+
+
+def _path(model: Any, d: int) -> None:
+    """The iterates of a fit that tells them."""
+    if hasattr(model, "coef_path_") or hasattr(model, "intercept_path_"):
+        iterates = np.shape(getattr(model, "intercept_path_", 0.0))
+        if len(iterates) != 1:
+            raise ValueError("intercept_path_ must be an array with a number for each iterate")
+        _array(model, "intercept_path_", iterates)
+        _array(model, "coef_path_", (*iterates, d))
 
 
 def _labels(model: Any) -> int:
@@ -123,6 +134,7 @@ def _classifier(model: Any) -> None:
     _array(model, "coef_noise_", (rows, d))
     _array(model, "intercept_", (rows,))
     _clip(model, d)
+    _path(model, d)
 
 
 def _regressor(model: Any) -> None:
@@ -133,6 +145,7 @@ def _regressor(model: Any) -> None:
     _number(model, "intercept_")
     _bounds(model)
     _clip(model, d)
+    _path(model, d)
 
 
 def _pca(model: Any) -> None:
@@ -229,6 +242,7 @@ def _is_remark(remark: Any) -> bool:
 
 
 _LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")
+_TOLD = (NAMES, "coef_path_", "intercept_path_")
 _PCA = (
     *(
         "components_",
@@ -248,8 +262,11 @@ _FEDERATED = (
 CLASSES: dict[str, Entry] = {
     entry.kind.__name__: entry
     for entry in (
-        *(Entry(kind, (*_LINEAR, "classes_"), _classifier) for kind in (LogisticRegression, LinearSVC)),
-        *(Entry(kind, (*_LINEAR, "y_bounds_"), _regressor) for kind in (LinearRegression, Ridge, Lasso, ElasticNet)),
+        *(Entry(kind, (*_LINEAR, "classes_"), _classifier, optional=_TOLD) for kind in (LogisticRegression, LinearSVC)),
+        *(
+            Entry(kind, (*_LINEAR, "y_bounds_"), _regressor, optional=_TOLD)
+            for kind in (LinearRegression, Ridge, Lasso, ElasticNet)
+        ),
         Entry(PCA, _PCA, _pca),
         Entry(PrivateScaler, ("mean_", "scale_", "clip_low_", "clip_high_", "n_features_in_"), _scaler),
         Entry(RowClipper, ("n_features_in_",), _clipper, guaranteed=False),

@@ -14,6 +14,11 @@ _FEDERATED = (FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """By the name that a file has for each."""
 
+LATER: dict[str, frozenset[str]] = {
+    "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "keep_path"}),
+}
+"""Parameters that came after the first files, by class: a file without them means their defaults."""
+
 
 def parameters_of(kind: type) -> frozenset[str]:
     """What a file holds of an object of this class."""

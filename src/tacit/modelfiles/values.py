@@ -9,7 +9,7 @@ classes in `options`; nothing else names code.
 import base64
 import binascii
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from tacit.modelfiles.options import OPTIONS, parameters_of
+from tacit.modelfiles.options import LATER, OPTIONS, parameters_of
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
@@ -101,9 +101,9 @@ def _longest(texts: list[Json]) -> int:
     return max((len(text) for text in texts if isinstance(text, str)), default=0)
 
 
-def fields(value: Json, names: set[str], where: str) -> dict[str, Json]:
-    """A JSON object with exactly these keys."""
-    if not isinstance(value, dict) or set(value) != names:
+def fields(value: Json, names: Set[str], where: str, later: Set[str] = frozenset()) -> dict[str, Json]:
+    """A JSON object with exactly these keys, of which `later` ones may be missing."""
+    if not isinstance(value, dict) or not names - later <= set(value) <= names:
         raise ValueError(f"{where} must have exactly the keys {', '.join(sorted(names))}")
     return value
 
@@ -216,7 +216,7 @@ def _read_options(content: Json, where: str) -> Any:
     kind = OPTIONS.get(told["class"]) if isinstance(told["class"], str) else None
     if kind is None:
         raise ValueError(f"{where} must be of one of the classes {', '.join(OPTIONS)}")
-    parameters = fields(told["parameters"], set(parameters_of(kind)), where)
+    parameters = fields(told["parameters"], parameters_of(kind), where, LATER.get(kind.__name__, frozenset()))
     return kind(**{name: read(value, f"{where}__{name}") for name, value in parameters.items()})
 
 

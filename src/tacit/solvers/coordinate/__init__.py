@@ -4,6 +4,7 @@ Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coor
 number of passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with
 t_j = step / (h M_j), h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept,
 so an update costs one column. No step looks at the objective; the order and the number of updates are fixed beforehand.
+The start is public. The last pass may be a part of one: some coordinates, each once.
 
 Privacy
 -------
@@ -18,6 +19,10 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
 - Coordinate accounting (`clipping="coordinate"`, the paper's). What a row adds to the derivative in w_j is clipped to
   C_j = sqrt(M_j / sum M) C and noised with z C_j. In units of C_j every update has sensitivity 1, so d' updates in any
   order have sensitivity sqrt(d'), and 2 sqrt(d') for replace-one.
+- A part of a pass, of k < d' updates. Rows: it has some of the changes of a whole pass, and their squares add up to no
+  more; it gets the share and the noise of a whole pass. Coordinates: its sensitivity is sqrt(k), and with k / d' of a
+  whole pass's share each of its updates has the noise of all others, so that K updates cost what K updates cost.
+- Iterates follow from what was released, and may be told (`coef_path_`).
 - Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan. The order of updates is
@@ -31,22 +36,23 @@ without noise the problem is solved.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit._types import Floats, Integers
+from tacit._types import Floats
 from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import coordinate as kernels
 from tacit.privacy import Gate, Release, checks, float_sum_slack
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
-from tacit.problems.declared import averaging_rule, smoothness_constants
+from tacit.problems.declared import averaging_rule, initial_coef, initial_intercept, smoothness_constants, truth
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Layout, Serves, Solution, Solver, passes, size
-from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
+from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk, smoothness_share
+from tacit.solvers.coordinate.iterates import Average, coordinates, outer_loops
 from tacit.solvers.passes import SHRINK
 
 _MOST_PASSES = 2_000
@@ -63,8 +69,8 @@ class Coordinate(Solver):
     Parameters
     ----------
     n_passes : float, default=None
-        Passes over the columns, rounded to a whole number: at most 100,000. None: a rule in the numbers of rows and
-        columns and the budget.
+        Passes over the columns: at most 100,000, and at least one update is made. Of a fraction, the last pass visits
+        so many of the columns, each once. None: a rule in the numbers of rows and columns and the budget.
     order : {"permuted", "cyclic", "random"}, default="permuted"
         How a pass goes through the columns: each pass in a new random order, every pass in the order of the table, or
         one random column after another.
@@ -77,10 +83,21 @@ class Coordinate(Solver):
         Length of a step, where 1 is the inverse of a column's smoothness. None: 1.
     averaging : {"last", "tail", "periodic"} or int, default=None
         What is returned: the last iterate, the mean of those after the second half of the passes, or the paper's, which
-        starts again from the mean of each outer loop; an integer is "periodic" with that many loops. None: "tail".
-    smoothness : "private" or array of shape (n_features,), default="private"
+        starts again from the mean of each outer loop: loops as long as its theorem asks, or one if they are never that
+        long; an integer is "periodic" with that many loops. None: "tail".
+    smoothness : {"private", "laplace"} or array of shape (n_features,), default="private"
         The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
-        "private" releases it inside the budget; an array of positive numbers is taken as public.
+        "private" releases it inside the budget, "laplace" with Laplace noise as in the paper, which is more; an array
+        of positive numbers is taken as public.
+    smoothness_share : float, default=None
+        Of the solver's budget, for the release of `smoothness`: between 0 and 1. None: 0.02.
+    coef_init : array of shape (n_features,), default=None
+        Where to start, in the units of `coef_`: it must be public. None: at zero. Bounds on coefficients hold there.
+    intercept_init : float, default=None
+        The intercept to start with, public. None: the one that predicts the middle of targets at the middle of rows.
+    keep_path : bool, default=False
+        Whether the model keeps the iterates after each pass, as `coef_path_` and `intercept_path_`. They cost nothing:
+        they follow from what was released.
 
     Examples
     --------
@@ -103,6 +120,10 @@ class Coordinate(Solver):
     step: float | None = None
     averaging: str | int | None = None
     smoothness: Any = "private"
+    smoothness_share: float | None = None
+    coef_init: Any = None
+    intercept_init: float | None = None
+    keep_path: bool = False
 
     def check(self) -> None:
         """Refuse options that no task could have."""
@@ -118,30 +139,33 @@ class Coordinate(Solver):
         size("step", self.step)
         averaging_rule(self.averaging)
         smoothness_constants(self.smoothness)
+        smoothness_share(self.smoothness, self.smoothness_share)
+        initial_coef(self.coef_init)
+        initial_intercept(self.intercept_init)
+        truth("keep_path", self.keep_path)
 
     def at(self, task: LinearTask) -> "_Descent":
         """The descent, with its rules worked out from n, d, mu and what the user set."""
         self.check()
         nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
         usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
-        count = max(1, round(passes(self.n_passes) or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
-        averaging = averaging_rule(self.averaging) or "tail"
-        loops = 0
-        if averaging == "periodic":
-            loops = max(1, round(math.sqrt(count)))
-        elif isinstance(averaging, int):
-            loops = averaging
+        asked = passes(self.n_passes)
+        rule = max(1, round(min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
+        intercept = initial_intercept(self.intercept_init)
+        if intercept is not None and not task.fit_intercept:
+            raise ValueError("intercept_init must be None where fit_intercept=False: there is no intercept to start")
         return _Descent(
             task,
-            Smoothness.of(task, self.smoothness),
+            Smoothness.of(task, self.smoothness, self.smoothness_share),
             self.order,
             self.clipping,
-            passes=count,
+            updates=rule * task.width if asked is None else max(1, round(asked * task.width)),
             clip=size("clip", self.clip) or usual * min(growth, NO_CLIP),
             intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, NO_CLIP),
             step=size("step", self.step) or 1.0,
-            loops=min(loops, count),
-            tail=count - count // 2 if averaging == "tail" else 1,
+            averaging=averaging_rule(self.averaging) or "tail",
+            start=(initial_coef(self.coef_init, task.d), intercept),
+            keep_path=self.keep_path,
         )
 
 
@@ -153,52 +177,73 @@ class _Descent:
     smoothness: Smoothness
     order: str
     clipping: str
-    passes: int
+    updates: int
     clip: float
     intercept_limit: (
         float  # on a row's derivative for the intercept: wide, as targets that lean to a side would bias it
     )
     step: float
-    loops: int  # of the paper's periodic averaging; 0 for none
-    tail: int  # the last passes, whose iterates are averaged; 1 is the last iterate
+    averaging: str | int
+    start: tuple[Floats | None, float | None]  # the coefficients and the intercept, in the user's units
+    keep_path: bool
     layout: ClassVar[Layout] = "columns"
 
+    @property
+    def passes(self) -> int:
+        """How many there are, the last of which may be a part."""
+        return -(-self.updates // self.task.width)
+
     def releases(self, share: float) -> tuple[Release, ...]:
-        """The smoothness constants, then the passes."""
+        """The smoothness constants, then the passes, and the part of one."""
         first, left = self.smoothness.releases(share)
-        return (*first, Release("passes", "gaussian", share=left, count=self.passes))
+        whole, rest = divmod(self.updates, self.task.width)
+        part = 0.0 if rest == 0 else 1.0 if self.clipping == "row" else rest / self.task.width
+        releases = [*first]
+        if whole:
+            releases.append(Release("passes", "gaussian", share=left * whole / (whole + part), count=whole))
+        if rest:
+            releases.append(Release("part of a pass", "gaussian", share=left * part / (whole + part)))
+        return tuple(releases)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
-        task = self.task
+        task, penalty = self.task, data.penalty.with_intercept()
         columns = Columns(task, data)
         bounds = self.smoothness.constants(columns, gate)
         clipping = _Clipping.of(self, columns, bounds)
         steps = self.step / (task.loss.curvature * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, data.penalty.with_intercept(), task.n)
-        w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
+        rules = kernels.rules(clipping.caps, clipping.units, steps, penalty, task.n)
+        w = np.clip(self._first(data.units), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
-        average = _Average(self.passes, self.loops, self.tail)
-        for done in range(1, self.passes + 1):
-            order, start = _order(self, gate), w.copy()
+        convexity = np.asarray(penalty.l2)[: task.d] / (task.loss.curvature * bounds[: task.d])
+        average = Average(self.passes, outer_loops(self.averaging, self.passes, float(convexity.min())), self.averaging)
+        path, noise = [], np.zeros(task.d + 1)
+        for done in range(self.passes):
+            order, start = coordinates(self.order, task.width, gate), w.copy()
+            order = order[: self.updates - done * task.width]
             walk = Walk(columns, clipping.limits, rules, order, w)
-            gate.release("passes", clipping.mechanism, len(order), walk)
-            if average.add(done, start, order, walk.changes, w):
+            name, mechanism = clipping.release_of(len(order) / task.width)
+            gate.release(name, mechanism, len(order), walk)
+            noise[order] = gate.noise(name, mechanism.sensitivity) / task.n  # of weights that were never moved: none
+            if average.add(done + 1, start, order, walk.changes, w):
                 columns.move_to(w)
-        noise = gate.noise("passes", clipping.mechanism.sensitivity) / task.n
-        spread = steps * clipping.units * noise * self._amplification
-        if not task.fit_intercept:
-            spread[-1] = 0.0
-        return Solution(average.value[None, :], spread[None, :])
+            if self.keep_path:
+                path.append(w.copy())
+        spread = steps * clipping.units * noise * average.amplification(self._held)
+        return Solution(average.value[None, :], spread[None, :], np.array(path) if self.keep_path else None)
+
+    def _first(self, units: Any) -> Floats:
+        """The weights to start with: those of a model in the user's units, where there are units."""
+        coef, intercept = self.start
+        if coef is None and intercept is None:
+            return np.zeros(self.task.d + 1)
+        coef = np.zeros(self.task.d) if coef is None else coef
+        return np.append(coef, intercept or 0.0) if units is None else units.weights(coef, intercept)
 
     @property
-    def _amplification(self) -> float:
-        """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
-        held = 1.0 - min(1.0, self.step * self.task.loss.typical / self.task.loss.curvature)
-        reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
-        tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
-        reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
-        return float(np.linalg.norm(reach)) / tail
+    def _held(self) -> float:
+        """What a step leaves of the distance from the minimum, for an uncorrelated column."""
+        return 1.0 - min(1.0, self.step * self.task.loss.typical / self.task.loss.curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +253,7 @@ class _Clipping:
     units: Floats  # in which derivatives are released
     caps: Floats  # on what a row adds to a derivative
     limits: Floats  # on a row's derivative in its margin
-    mechanism: GaussianSequence
+    mechanism: GaussianSequence  # of a whole pass
 
     @classmethod
     def of(cls, descent: _Descent, columns: Columns, bounds: Floats) -> "_Clipping":
@@ -227,46 +272,10 @@ class _Clipping:
         mechanism = GaussianSequence(Sensitivity.vector(size), bound=float(task.n))
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
-
-def _order(descent: _Descent, gate: Gate) -> Integers:
-    """The coordinates of one pass."""
-    width = descent.task.width
-    if descent.order == "cyclic":
-        return np.arange(width, dtype=np.int64)
-    if descent.order == "random":
-        return gate.publicly(width, width)
-    return gate.publicly(width)
-
-
-class _Average:
-    """The average of iterates that is returned: over the last passes, or over each of the paper's outer loops.
-
-    An outer loop starts where the last one's average left it, and averages the weights after every single update.
-    """
-
-    def __init__(self, passes: int, loops: int, tail: int) -> None:
-        self._passes, self._loops, self._tail = passes, loops, tail
-        self._total: Floats | float = 0.0
-        self._count = 0
-        self.value = np.empty(0)
-
-    def add(self, done: int, start: Floats, order: Integers, changes: Floats, w: Floats) -> bool:
-        """Take in a pass from `start` to `w`; whether it moved `w`, because an outer loop is over."""
-        if self._loops == 0:
-            if done > self._passes - self._tail:
-                self._take(w, 1)
-                self.value = np.asarray(self._total) / self._count
-            return False
-        sum_over_updates = start * len(order)
-        np.add.at(sum_over_updates, order, changes * np.arange(len(order), 0, -1))  # a change stays until the end
-        self._take(sum_over_updates, len(order))
-        if done * self._loops // self._passes == (done - 1) * self._loops // self._passes:
-            return False
-        self.value = np.asarray(self._total) / self._count
-        self._total, self._count = 0.0, 0
-        w[:] = self.value
-        return True
-
-    def _take(self, total: Floats, count: int) -> None:
-        self._total = self._total + total
-        self._count += count
+    def release_of(self, part: float) -> tuple[str, GaussianSequence]:
+        """The name and the mechanism of a pass, or of a part of one: of capped updates fewer cost less, of rows not."""
+        if part == 1.0:
+            return "passes", self.mechanism
+        root = math.sqrt(part) if np.isfinite(self.caps[0]) else 1.0
+        size = self.mechanism.sensitivity.add_remove * root
+        return "part of a pass", replace(self.mechanism, sensitivity=Sensitivity.vector(size))

@@ -12,8 +12,12 @@ Privacy
 The mean squares M_j are released once, unless they are declared. With z_ij^2 cut at b and rows scaled so that their
 squares add up to at most T, the squares of one row are a non-negative vector with largest entry b and sum T, hence of
 norm at most sqrt(b T): one Gaussian release of all columns has that sensitivity, and sqrt(2 b T) for replace-one,
-because two non-negative vectors are never further apart than orthogonal ones. (The paper on DP-CD releases each
-constant by itself with Laplace noise: at d columns that is d times the noise, and its factor for replace-one is 2.)
+because two non-negative vectors are never further apart than orthogonal ones.
+
+Laplace noise (`smoothness="laplace"`) is for the sum of absolute changes: at most T, and for replace-one 2 T, or b d if
+that is less, as no entry changes by more than b. The paper on DP-CD releases each constant by itself with an epsilon'
+/ d of its own, for a change of 2 b: noise of scale 2 b d / epsilon', where here it is at most b d / epsilon' and mostly
+T / epsilon'. Next to Gaussian releases the share is one of rho (zCDP), epsilon'^2 / 2 for this one.
 """
 
 import math
@@ -29,8 +33,9 @@ from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
 from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Tape
+from tacit.privacy import Gate, Release, checks, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity, Tape
+from tacit.privacy.plan import Kind
 from tacit.problems import SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
@@ -39,7 +44,7 @@ from tacit.solvers.passes import SHRINK
 NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
 
-_SHARE = 0.02  # of mu^2, for the smoothness constants
+_SHARE = 0.02  # of the budget, for the smoothness constants
 _NO_LIMIT = 1e300
 _SHORTEST = 1e-100  # length that a row is taken to have at least: squares of entries far below it would vanish
 
@@ -175,6 +180,15 @@ class Walk:
         return self._columns.advance(tape, self._limits, self._rules, self._order[part], self._w, self.changes[part])
 
 
+def smoothness_share(smoothness: Any, value: object) -> float:
+    """`smoothness_share`: None for the usual one, or a part of the budget, if there is something to release."""
+    if value is None:
+        return _SHARE
+    if not isinstance(smoothness, str):
+        raise ValueError("smoothness_share must be None where smoothness is declared: nothing is released then")
+    return checks.open_unit("smoothness_share", value)
+
+
 @dataclass(frozen=True)
 class Smoothness:
     """The mean square of each column: released once, or declared.
@@ -185,22 +199,30 @@ class Smoothness:
         The public facts of the fit.
     declared : tuple of float, optional
         One positive number for each feature; None: they are released.
+    share : float
+        Of the solver's budget, for the release.
+    laplace : bool
+        Whether it has Laplace noise, as in the paper, and not Gaussian.
     """
 
     task: LinearTask
     declared: tuple[float, ...] | None
+    share: float = _SHARE
+    laplace: bool = False
 
     @classmethod
-    def of(cls, task: LinearTask, asked: Any) -> "Smoothness":
-        """From the option `smoothness`: "private", or an array with one number for each feature."""
-        constants = smoothness_constants(asked, task.d)
-        return cls(task, None if isinstance(constants, str) else constants)
+    def of(cls, task: LinearTask, asked: Any, share: float | None = None) -> "Smoothness":
+        """From the options `smoothness` and `smoothness_share`."""
+        constants, part = smoothness_constants(asked, task.d), smoothness_share(asked, share)
+        declared = None if isinstance(constants, str) else constants
+        return cls(task, declared, part, laplace=constants == "laplace")
 
     def releases(self, share: float) -> tuple[tuple[Release, ...], float]:
         """The release of the constants, if there is one, and the share that is left for others."""
         if self.declared is not None:
             return (), share
-        return (Release("smoothness", "gaussian", share=_SHARE * share),), (1.0 - _SHARE) * share
+        kind: Kind = "laplace" if self.laplace else "gaussian"
+        return (Release("smoothness", kind, share=self.share * share),), (1.0 - self.share) * share
 
     def constants(self, columns: Columns, gate: Gate) -> Floats:
         """M_j of every coordinate, the intercept's 1 last.
@@ -214,11 +236,19 @@ class Smoothness:
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
         total = float(d) if sparse else max(float(d), LIMIT**2)
         largest = total if sparse else LIMIT**2
-        size = math.sqrt(largest * total) + math.sqrt(d) * float_sum_slack(n, largest, columns.depth)
-        sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
-        sums = columns.squares(largest, total)
-        noisy = gate.release("smoothness", GaussianVector(sensitivity, bound=n * largest), sums) / n
-        error = gate.noise("smoothness", sensitivity) / n
+        slack = float_sum_slack(n, largest, columns.depth)
+        mechanism: GaussianVector | LaplaceVector
+        if self.laplace:
+            sensitivity = Sensitivity(total + d * slack, min(2.0 * total, d * largest) + 2.0 * d * slack)
+            mechanism = LaplaceVector(sensitivity, bound=n * largest)
+            deviation = math.sqrt(2.0)  # of Laplace noise of scale 1
+        else:
+            size = math.sqrt(largest * total) + math.sqrt(d) * slack
+            sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
+            mechanism = GaussianVector(sensitivity, bound=n * largest)
+            deviation = 1.0
+        noisy = gate.release("smoothness", mechanism, columns.squares(largest, total)) / n
+        error = deviation * gate.noise("smoothness", sensitivity) / n
         mean = max(float(noisy.mean()), 1e-12)
         differ = max(float(noisy.var()) - error**2, 0.0)
         weight = differ / (differ + error**2) if error > 0.0 else 1.0
