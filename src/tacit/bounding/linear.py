@@ -9,7 +9,16 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
-from tacit.bounding.scales import EntryScale, LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.bounding.scales import (
+    DeclaredScale,
+    EntryScale,
+    LabelScale,
+    MagnitudeScale,
+    MomentScale,
+    NormScale,
+    PooledScale,
+    RawScale,
+)
 from tacit.kernels.gradient import sparse_norms
 from tacit.privacy import Gate, Release
 from tacit.problems import SQUARED, Penalty
@@ -19,7 +28,7 @@ _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, 
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
-Features = MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale
+Features = MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale | DeclaredScale | RawScale
 
 
 class Found(Protocol):
@@ -126,12 +135,18 @@ class LinearBounding:
     label: LabelScale | None
 
     @classmethod
-    def of(cls, task: LinearTask, layout: str, entry_bound: float | None) -> "LinearBounding":
-        """By what is declared, how the data is stored, and what the algorithm asks for."""
+    def of(cls, task: LinearTask, layout: str, entry_bound: float | None, *, raw: bool = False) -> "LinearBounding":
+        """By what is declared, how the data is stored, and what the algorithm asks for: `raw`, the user's units."""
         label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
+        bounds, entries = task.bounds, layout == "entries"
+        if bounds is not None and entry_bound is None and entries:
+            entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features
         if entry_bound is not None:
             features = EntryScale(task.d, entry_bound)
+        elif bounds is not None:
+            pools = layout == "columns"
+            features = RawScale(bounds) if raw else DeclaredScale.of(task.n, bounds, task.budget, pools=pools)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -148,8 +163,10 @@ class LinearBounding:
         """Of the columns and of the target, which takes a fifth of what finding scales is worth, or up to half."""
         hidden = self.label is not None and self.label.bounds is None
         share = self.features.share(self.task.budget, self.task.d + hidden)
-        part = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART
-        label_share = max(part * share, 0.02) if hidden else 0.0
+        part, least = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART, 0.02
+        if isinstance(self.features, DeclaredScale | RawScale):  # all that may be left to find is the target
+            least = _LABEL_PART * MagnitudeScale(self.task.n, 1).share(self.task.budget, 1)
+        label_share = max(part * share, least) if hidden else 0.0
         return share - min(label_share, share / 2), label_share
 
     @property
@@ -178,10 +195,11 @@ class LinearBounding:
             if not self.task.fit_intercept:
                 target = _uncentred(target)
             targets = target.transform(targets[:, None])[:, 0]
-        units = Units(scaling, target, y_bounds, clips=not self.task.sparse or self.layout == "entries")
+        clips = not self.task.sparse or self.layout == "entries" or self.task.bounds is not None
+        units = Units(scaling, target, y_bounds, clips)
         scale = 1.0 if target is None else float(target.scale[0])
         penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
-        return Bounded(Z, targets, penalty, scaling.limit, units)
+        return Bounded(Z, targets, penalty, scaling.farthest, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
         if self.layout == "entries":
@@ -191,6 +209,9 @@ class LinearBounding:
             return scaling, csc_array(Z) if self.layout == "columns" else Z
         else:
             scaling = self.features.run(gate, X)
+        if self.task.sparse and self.layout != "entries":
+            Z = _scaled_sparse(X, scaling)
+            return scaling, csc_array(Z) if self.layout == "columns" else Z
         if not self.task.fit_intercept:
             scaling = _uncentred(scaling)
         return scaling, X if self.task.sparse else scaling.transform(X, self.layout)
@@ -218,6 +239,12 @@ def _bounded_sparse(features: NormScale, gate: Gate, X: csr_array) -> tuple[csr_
     Z = csr_array(clip_rows(X, bound))
     Z.data = Z.data / scale
     return Z, Scaling(np.zeros(features.d), np.full(features.d, scale), math.inf)
+
+
+def _scaled_sparse(X: csr_array, scaling: Scaling) -> csr_array:
+    """Entries clipped to declared bounds, which hold 0, and scaled: rows have norm sqrt(d) at most."""
+    clipped = np.clip(X.data, scaling.low[X.indices], scaling.high[X.indices])
+    return csr_array((clipped / scaling.scale[X.indices], X.indices, X.indptr), shape=X.shape)
 
 
 def _uncentred(scaling: Scaling) -> Scaling:

@@ -21,11 +21,13 @@ from tacit.estimators.fit import FewRowsWarning, private_fit
 from tacit.kernels.gradient import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
+from tacit.problems.bounds import Bounds, declared_pairs
 from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, choose
 
 _PREDICT_BLOCK = 4096
+_EXPORTED = ("C", "alpha", "fit_intercept", "l1_ratio", "loss")  # parameters that mean the same in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
@@ -33,12 +35,14 @@ class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
 
     predicts_rows_alone: ClassVar[bool] = True  # for `tacit.metrics`: a row's prediction does not depend on others
+    _plain: ClassVar[Any]  # scikit-learn's model, for export
     _serves_ball: ClassVar[bool] = False  # an l1 ball can take the place of the penalty
 
     epsilon: float = 1.0
     delta: float | None = None
     adjacency: str = "add-remove"
     _: KW_ONLY
+    bounds: Any = None
     row_norm: float | None = None
     solver: str | Solver = "auto"
     fit_intercept: bool = True
@@ -80,6 +84,9 @@ class PrivateLinearModel(BaseEstimator):
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         if self.row_norm is not None:
             declared_size("row_norm", self.row_norm)
+            if self.bounds is not None:
+                raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
+        declared_pairs(self.bounds)
         check_solver(self.solver)
         _ = self._radius  # refused here, if it is no size
         if self._wants_ball and not self._serves_ball:
@@ -94,6 +101,16 @@ class PrivateLinearModel(BaseEstimator):
         if self.random_state is not None:
             checks.whole_seed(self.random_state)
 
+    def _bounds_of(self, X: Any) -> Bounds | None:
+        """The declared bounds of the columns of X."""
+        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None))
+        if bounds is not None and _is_sparse(X):
+            if not bounds.are_whole:
+                raise ValueError("bounds must be declared for all columns of sparse rows, or for none of them")
+            if np.any((bounds.low > 0.0) | (bounds.high < 0.0)):
+                raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
+        return bounds
+
     def _fit(
         self,
         X: NDArray[np.floating] | csr_array,
@@ -101,8 +118,8 @@ class PrivateLinearModel(BaseEstimator):
         *,
         loss: Loss,
         outputs: int = 1,
-        l2: float = 0.0,
-        l1: float = 0.0,
+        l2: Floats | float = 0.0,
+        l1: Floats | float = 0.0,
         y_bounds: tuple[float, float] | None = None,
     ) -> LinearModel:
         """Take the path of a fit, and keep what it released."""
@@ -115,6 +132,7 @@ class PrivateLinearModel(BaseEstimator):
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
             sparse=_is_sparse(X),
             row_norm=None if self.row_norm is None else float(self.row_norm),
+            bounds=self._bounds_of(X),
             loss=loss,
             outputs=outputs,
             fit_intercept=bool(self.fit_intercept),
@@ -163,9 +181,13 @@ class PrivateLinearModel(BaseEstimator):
             dense_margins(X, 1.0, np.append(weights, intercept), margins)
         return np.ascontiguousarray(out.T)
 
+    def to_sklearn(self) -> Pipeline:
+        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        check_is_fitted(self)
+        return self._pipeline(self._plain(**{name: getattr(self, name) for name in _EXPORTED if hasattr(self, name)}))
+
     def _pipeline(self, model: Any) -> Pipeline:
         """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
-        check_is_fitted(self)
         coef = np.array(dense(self.coef_))
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):

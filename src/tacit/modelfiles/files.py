@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 import tacit
 from tacit.modelfiles import claims, values
 from tacit.modelfiles.classes import CLASSES, Entry
+from tacit.modelfiles.options import LATER
 from tacit.modelfiles.values import Json
 from tacit.privacy import Guarantee
 
@@ -173,7 +174,8 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     if not isinstance(told["class"], str) or told["class"] not in accepted:
         raise ValueError(f"its class must be one of {', '.join(sorted(accepted))}")
     entry = CLASSES[told["class"]]
-    parameters = values.fields(told["parameters"], set(entry.parameters), "parameters")
+    later = LATER.get(told["class"], frozenset())
+    parameters = values.fields(told["parameters"], entry.parameters, "parameters", later)
     parts = values.fields(told["parts"], set(entry.parts), "parts")
     plain = {name for name, other in CLASSES.items() if not other.parts}
     model = entry.kind(

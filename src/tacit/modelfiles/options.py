@@ -14,7 +14,10 @@ _FEDERATED = (FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """By the name that a file has for each."""
 
+_LINEAR = frozenset({"bounds"})
 LATER: dict[str, frozenset[str]] = {
+    "LogisticRegression": _LINEAR | {"l1_ratio"},
+    **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "keep_path"}),
 }
 """Parameters that came after the first files, by class: a file without them means their defaults."""

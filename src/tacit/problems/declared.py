@@ -20,19 +20,20 @@ def declared_size(name: str, value: object) -> float:
     return number
 
 
-def inverse_strength(name: str, value: object) -> float:
-    """scikit-learn's C: above 0, infinity for no penalty; returns 1 / C."""
-    strength = checks.positive(name, value, finite=False)
-    if strength < SMALLEST:
-        raise ValueError(f"{name} must be at least {SMALLEST:g}, got {strength!r}")
-    return 0.0 if math.isinf(strength) else 1.0 / strength
+def inverse_strength(name: str, value: Any, d: int | None = None) -> Floats | float:
+    """scikit-learn's C: above 0, infinity for no penalty; one for all, or one for each of `d` features. Is 1 / C."""
+    single = _is_single(value)
+    strength: Floats | float = checks.positive(name, value, finite=False) if single else per_feature(name, value, d)
+    if not np.all(np.greater_equal(strength, SMALLEST)):
+        raise ValueError(f"{name} must be at least {SMALLEST:g}, got {_described(value)}")
+    return 1.0 / strength
 
 
-def penalty_strength(name: str, value: object) -> float:
-    """scikit-learn's alpha: at least 0."""
-    strength = checks.non_negative(name, value)
-    if strength > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST:g}, got {strength!r}")
+def penalty_strength(name: str, value: Any, d: int | None = None) -> Floats | float:
+    """scikit-learn's alpha: at least 0; one for all, or one for each of `d` features."""
+    strength = checks.non_negative(name, value) if _is_single(value) else per_feature(name, value, d)
+    if not (np.all(np.greater_equal(strength, 0.0)) and np.all(np.less_equal(strength, LARGEST))):
+        raise ValueError(f"{name} must lie between 0 and {LARGEST:g}, got {_described(value)}")
     return strength
 
 
