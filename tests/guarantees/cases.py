@@ -89,13 +89,14 @@ class Case:
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
     def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, **asked):
-        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius."""
+        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius, bounds of columns."""
         task = LinearTask(
             unit=Unit("row", n),
             d=d,
             budget=Budget(epsilon, delta, self.adjacency),
             sparse=self.sparse,
             row_norm=20.0 if self.declared else None,
+            bounds=asked.get("bounds"),
             loss=LOSSES[self.loss],
             outputs=CLASSES if self.is_multiclass else 1,
             fit_intercept=fit_intercept,

@@ -31,6 +31,7 @@ from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
 from tacit.solvers import Dual, FrankWolfe
 from tacit.solvers.pca import PCA_SOLVERS
@@ -271,12 +272,16 @@ def _more_forms() -> Iterator[Entry]:
             yield of_case(case, form="momentum", epsilon=1e6, solver=Dual(n_passes=8))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
+        if not case.declared:
+            yield of_case(case, form="declared columns", bounds=ALL_DECLARED if case.sparse else SOME_DECLARED)
         if case.solver.name == "frank-wolfe":
             for form, asked in VERTEX_FORMS.items():
                 for sparse in (False, True):
                     yield of_case(replace(case, sparse=sparse), form=form, **asked)
 
 
+SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
+ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
 VERTEX_FORMS: dict[str, dict[str, Any]] = {
     "two-level": {"solver": FrankWolfe(n_iter=12, sampler="two-level")},
     "gumbel": {"solver": FrankWolfe(n_iter=12, sampler="gumbel")},
