@@ -20,6 +20,7 @@ from scipy.sparse import csc_array
 from tacit.blocks import Bounded
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit, audit
 from tacit.problems import LOSSES, Penalty
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import LinearTask
 from tacit.solvers import Coordinate, Greedy, Solver, coordinate
 from tacit.solvers.coordinate.columns import Columns
@@ -42,7 +43,7 @@ wild = st.one_of(
 )
 
 
-def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False):
+def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False, bounds=None):
     return LinearTask(
         unit=Unit("row", n),
         d=d,
@@ -50,6 +51,7 @@ def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, s
         sparse=sparse,
         loss=LOSSES[loss],
         fit_intercept=fit_intercept,
+        bounds=bounds,
     )
 
 
@@ -122,7 +124,10 @@ def runs(draw, solver, clipping="row"):
         options["smoothness"] = tuple(draw(st.sampled_from([1e-6, 0.3, 1.0, 40.0, 1e8])) for _ in range(d))
     elif epsilon == 1.0 and draw(st.booleans()):
         options["smoothness"] = "laplace"
-    task = task_of(n, d, adjacency, loss, fit_intercept, epsilon, sparse)
+    bounds = Bounds(-np.ones(d), np.full(d, 2.0)) if silenced and draw(st.booleans()) else None
+    if bounds is not None:
+        options["rescale"] = draw(st.booleans())
+    task = task_of(n, d, adjacency, loss, fit_intercept, epsilon, sparse, bounds)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     l2, l1 = rng.random((2, d)) * draw(st.sampled_from([0.0, 1.0]))
     low, high = draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-0.1, 2.0), (1e6, 1e9)]))

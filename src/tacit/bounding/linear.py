@@ -198,7 +198,8 @@ class LinearBounding:
         clips = not self.task.sparse or self.layout == "entries" or self.task.bounds is not None
         units = Units(scaling, target, y_bounds, clips)
         scale = 1.0 if target is None else float(target.scale[0])
-        penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
+        standardised = not (self.task.sparse or isinstance(self.features, RawScale))
+        penalty = self.task.penalty.on(scaling.scale, scale, standardised=standardised)
         return Bounded(Z, targets, penalty, scaling.farthest, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:

@@ -95,6 +95,9 @@ class Coordinate(Solver):
         Where to start, in the units of `coef_`: it must be public. None: at zero. Bounds on coefficients hold there.
     intercept_init : float, default=None
         The intercept to start with, public. None: the one that predicts the middle of targets at the middle of rows.
+    rescale : bool, default=True
+        False leaves columns as they are: not centred, and with strengths of penalties and declared `smoothness` in the
+        user's units. All columns need declared `bounds`.
     keep_path : bool, default=False
         Whether the model keeps the iterates after each pass, as `coef_path_` and `intercept_path_`. They cost nothing:
         they follow from what was released.
@@ -123,6 +126,7 @@ class Coordinate(Solver):
     smoothness_share: float | None = None
     coef_init: Any = None
     intercept_init: float | None = None
+    rescale: bool = True
     keep_path: bool = False
 
     def check(self) -> None:
@@ -142,6 +146,7 @@ class Coordinate(Solver):
         smoothness_share(self.smoothness, self.smoothness_share)
         initial_coef(self.coef_init)
         initial_intercept(self.intercept_init)
+        truth("rescale", self.rescale)
         truth("keep_path", self.keep_path)
 
     def at(self, task: LinearTask) -> "_Descent":
@@ -154,9 +159,11 @@ class Coordinate(Solver):
         intercept = initial_intercept(self.intercept_init)
         if intercept is not None and not task.fit_intercept:
             raise ValueError("intercept_init must be None where fit_intercept=False: there is no intercept to start")
+        if not self.rescale and (task.bounds is None or not task.bounds.are_whole):
+            raise ValueError("rescale=False needs `bounds` of all columns: nothing else says how large they are")
         return _Descent(
             task,
-            Smoothness.of(task, self.smoothness, self.smoothness_share),
+            Smoothness.of(task, self.smoothness, self.smoothness_share, raw=not self.rescale),
             self.order,
             self.clipping,
             updates=rule * task.width if asked is None else max(1, round(asked * task.width)),
@@ -166,6 +173,7 @@ class Coordinate(Solver):
             averaging=averaging_rule(self.averaging) or "tail",
             start=(initial_coef(self.coef_init, task.d), intercept),
             keep_path=self.keep_path,
+            raw=not self.rescale,
         )
 
 
@@ -186,6 +194,7 @@ class _Descent:
     averaging: str | int
     start: tuple[Floats | None, float | None]  # the coefficients and the intercept, in the user's units
     keep_path: bool
+    raw: bool  # columns are as they came, over their declared bounds
     layout: ClassVar[Layout] = "columns"
 
     @property

@@ -12,7 +12,14 @@ Privacy
 The mean squares M_j are released once, unless they are declared. With z_ij^2 cut at b and rows scaled so that their
 squares add up to at most T, the squares of one row are a non-negative vector with largest entry b and sum T, hence of
 norm at most sqrt(b T): one Gaussian release of all columns has that sensitivity, and sqrt(2 b T) for replace-one,
-because two non-negative vectors are never further apart than orthogonal ones.
+because two non-negative vectors are never further apart than orthogonal ones; or b sqrt(d) if that is less, as no entry
+changes by more than b. Dense columns are standardised and clipped to 3: b = 9, T = max(d, 9). Sparse rows have norm
+sqrt(d) at most: b = T = d.
+
+Declared bounds of columns (`rescale=False`, or sparse rows) bring every column to [-1, 1] by a division: b = 1 and
+T = d, where no row is cut, so that both relations have sensitivity sqrt(d). In the user's units the noise on M_j is
+proportional to the largest square B_j^2 that is declared of column j, so that small columns are not lost next to large
+ones: a release in the user's units would have the norm of all B_j^2 on each of them.
 
 Laplace noise (`smoothness="laplace"`) is for the sum of absolute changes: at most T, and for replace-one 2 T, or b d if
 that is less, as no entry changes by more than b. The paper on DP-CD releases each constant by itself with an epsilon'
@@ -203,19 +210,26 @@ class Smoothness:
         Of the solver's budget, for the release.
     laplace : bool
         Whether it has Laplace noise, as in the paper, and not Gaussian.
+    over_bounds : bool
+        Whether columns were divided by the largest size that is declared of each.
     """
 
     task: LinearTask
     declared: tuple[float, ...] | None
     share: float = _SHARE
     laplace: bool = False
+    over_bounds: bool = False
 
     @classmethod
-    def of(cls, task: LinearTask, asked: Any, share: float | None = None) -> "Smoothness":
-        """From the options `smoothness` and `smoothness_share`."""
+    def of(cls, task: LinearTask, asked: Any, share: float | None = None, *, raw: bool = False) -> "Smoothness":
+        """From the options `smoothness` and `smoothness_share`; of `raw` columns what is declared is in their units."""
         constants, part = smoothness_constants(asked, task.d), smoothness_share(asked, share)
-        declared = None if isinstance(constants, str) else constants
-        return cls(task, declared, part, laplace=constants == "laplace")
+        over_bounds = task.bounds is not None and (raw or task.sparse)
+        if isinstance(constants, str):
+            return cls(task, None, part, constants == "laplace", over_bounds)
+        if raw and task.bounds is not None:
+            constants = tuple((np.array(constants) / task.bounds.reach**2).tolist())
+        return cls(task, constants, part, over_bounds=over_bounds)
 
     def releases(self, share: float) -> tuple[tuple[Release, ...], float]:
         """The release of the constants, if there is one, and the share that is left for others."""
@@ -234,8 +248,8 @@ class Smoothness:
         if self.declared is not None:
             return np.append(np.asarray(self.declared, dtype=np.float64), 1.0)
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
-        total = float(d) if sparse else max(float(d), LIMIT**2)
-        largest = total if sparse else LIMIT**2
+        largest = 1.0 if self.over_bounds else float(d) if sparse else LIMIT**2
+        total = max(float(d), largest)
         slack = float_sum_slack(n, largest, columns.depth)
         mechanism: GaussianVector | LaplaceVector
         if self.laplace:
@@ -243,8 +257,9 @@ class Smoothness:
             mechanism = LaplaceVector(sensitivity, bound=n * largest)
             deviation = math.sqrt(2.0)  # of Laplace noise of scale 1
         else:
-            size = math.sqrt(largest * total) + math.sqrt(d) * slack
-            sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
+            size, root = math.sqrt(largest * total), math.sqrt(d)
+            replaced = min(math.sqrt(2.0) * size, root * largest)
+            sensitivity = Sensitivity(size + root * slack, replaced + 2.0 * root * slack)
             mechanism = GaussianVector(sensitivity, bound=n * largest)
             deviation = 1.0
         noisy = gate.release("smoothness", mechanism, columns.squares(largest, total)) / n
