@@ -184,7 +184,7 @@ class Case:
 
 
 # Every order, clipping and averaging of the coordinate solver, and constants that need no release; the rule's own are
-# permuted, by rows and private. Parts of passes, and a start that is not zero.
+# jittered, by rows and private. Parts of passes, and a start that is not zero.
 START = {"coef_init": (0.5, -0.1, 1.0), "intercept_init": 2.0, "keep_path": True}
 VARIANTS = {
     "cyclic periodic": {"order": "cyclic", "averaging": "periodic"},
@@ -192,7 +192,7 @@ VARIANTS = {
     "random, two loops": {"order": "random", "clipping": "coordinate", "averaging": 2, "n_passes": 5},
     "cyclic coordinate clipping, tail": {"order": "cyclic", "clipping": "coordinate", "averaging": "tail"},
     "declared smoothness, three loops": {"smoothness": (1.0, 0.7, 0.2), "averaging": 3, "n_passes": 7, "clip": 0.4},
-    "part of a pass": {"n_passes": 1.7, "averaging": "last"},
+    "part of a pass": {"n_passes": 1.7, "averaging": "last", "order": "permuted"},
     "laplace smoothness": {"smoothness": "laplace", "smoothness_share": 0.3, "n_passes": 3},
     "few updates from a start": {"n_passes": 0.6, "clipping": "coordinate"} | START,
     "part of a pass from a start": {"n_passes": 2.75, "smoothness": (1.0, 0.7, 0.2)} | START,

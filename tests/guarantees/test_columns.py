@@ -111,7 +111,7 @@ def runs(draw, solver, clipping="row"):
     fit_intercept, sparse = draw(st.booleans()) and (silenced or adjacency == "replace-one"), draw(st.booleans())
     options = {"step": draw(st.sampled_from([None, 0.1, 100.0])), "clip": draw(st.sampled_from([None, 1e-3, 1.0, 1e3]))}
     if solver is Coordinate:
-        orders = ["permuted", "cyclic"] + ["random"] * (clipping == "coordinate")
+        orders = [None, "permuted", "cyclic"] + ["random"] * (clipping == "coordinate")
         options |= {"order": draw(st.sampled_from(orders)), "clipping": clipping}
         options["n_passes"] = draw(st.sampled_from([1, 2, 3, 0.2, 0.7, 1.5]))
         options["averaging"] = draw(st.sampled_from([None, "last", "periodic", 2]))
@@ -195,7 +195,7 @@ def few_passes(adjacency, **options):
 
 @every_adjacency
 @pytest.mark.parametrize("name", ["one coordinate", "spread"])
-@pytest.mark.parametrize("order", ["permuted", "cyclic"])
+@pytest.mark.parametrize("order", ["jittered", "permuted", "cyclic"])
 def test_the_closest_rows_take_all_of_mu_and_not_more(name, adjacency, order):
     run = few_passes(adjacency, order=order)
     rows, other = closest_rows(name, adjacency)

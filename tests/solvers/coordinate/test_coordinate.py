@@ -7,11 +7,12 @@ from scipy.optimize import lsq_linear, minimize
 from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
-from tacit.privacy import Gate, NoiseSource, Plan, Release
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.problems import SQUARED_HINGE, Penalty
+from tacit.problems.bounds import Bounds
 from tacit.solvers import Coordinate
 from tacit.solvers.coordinate.columns import Columns, Smoothness
-from tacit.solvers.coordinate.iterates import outer_loops
+from tacit.solvers.coordinate.iterates import coordinates, outer_loops
 from tests.guarantees.recorder import transcript
 from tests.solvers.support import (
     bounded,
@@ -120,7 +121,7 @@ def test_without_noise_bounds_are_kept_and_used(sparse):
     assert np.any(np.isclose(best, low[:5]) | np.isclose(best, high[:5]))
 
 
-@pytest.mark.parametrize("order", ["permuted", "cyclic", "random"])
+@pytest.mark.parametrize("order", ["jittered", "permuted", "cyclic", "random"])
 @pytest.mark.parametrize("averaging", ["last", "tail", "periodic", 3])
 def test_every_order_and_average_leads_there(order, averaging):
     n, d = 300, 4
@@ -227,6 +228,36 @@ def test_a_permuted_order_visits_each_coordinate_once_in_a_pass_and_changes():
     visited = coordinates_of("permuted")
     assert all(sorted(order) == [0, 1, 2, 3] for order in visited)
     assert len({tuple(order) for order in visited}) > 10
+
+
+def test_a_jittered_order_visits_each_coordinate_once_near_its_place_in_the_table_and_changes():
+    visited = coordinates_of("jittered")
+    assert all(sorted(order) == [0, 1, 2, 3] for order in visited)
+    assert 1 < len({tuple(order) for order in visited}) < 24
+    with Gate(
+        Plan(Release("one", "gaussian", share=1.0)).calibrate(Budget(1.0, 1e-6), ROWS, "test"), NoiseSource(0)
+    ) as gate:
+        places = np.array([np.argsort(coordinates("jittered", 100, gate)) for _ in range(200)])
+        gate.skip("one")
+    assert np.abs(places - np.arange(100)).max() <= 50  # half of the width
+    assert np.abs(places.mean(axis=0)[30:70] - np.arange(30, 70)).max() < 6
+    assert places.std(axis=0).min() > 3
+
+
+@pytest.mark.parametrize(
+    ("facts", "options", "order"),
+    [
+        ({"d": 2_000}, {}, "jittered"),
+        ({"d": 100, "sparse": True}, {}, "jittered"),
+        ({"d": 101, "sparse": True}, {}, "permuted"),
+        ({"d": 101, "fit_intercept": False}, {}, "permuted"),
+        ({"d": 101, "bounds": Bounds(-np.ones(101), np.ones(101))}, {"rescale": False}, "permuted"),
+        ({"d": 101, "bounds": Bounds(-np.ones(101), np.ones(101))}, {}, "jittered"),
+        ({"d": 101, "sparse": True}, {"order": "cyclic"}, "cyclic"),
+    ],
+)
+def test_many_columns_that_are_not_centred_are_permuted(facts, options, order):
+    assert Coordinate(**options).at(task("squared", 500, **facts)).order == order
 
 
 def test_a_random_order_draws_each_coordinate_alone():

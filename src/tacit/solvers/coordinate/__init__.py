@@ -52,7 +52,7 @@ from tacit.problems.declared import averaging_rule, initial_coef, initial_interc
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Layout, Serves, Solution, Solver, passes, size
 from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk, smoothness_share
-from tacit.solvers.coordinate.iterates import Average, coordinates, outer_loops
+from tacit.solvers.coordinate.iterates import Average, coordinates, outer_loops, usual_order
 from tacit.solvers.passes import SHRINK
 
 _MOST_PASSES = 2_000
@@ -71,9 +71,10 @@ class Coordinate(Solver):
     n_passes : float, default=None
         Passes over the columns: at most 100,000, and at least one update is made. Of a fraction, the last pass visits
         so many of the columns, each once. None: a rule in the numbers of rows and columns and the budget.
-    order : {"permuted", "cyclic", "random"}, default="permuted"
-        How a pass goes through the columns: each pass in a new random order, every pass in the order of the table, or
-        one random column after another.
+    order : {"jittered", "permuted", "cyclic", "random"}, default=None
+        How a pass goes through the columns: near the order of the table, each pass with other changes; each pass in a
+        new random order; every pass in the order of the table; or one random column after another. None: "jittered",
+        but for more than 100 columns that are not centred (sparse or left as they are, or no intercept) "permuted".
     clipping : {"row", "coordinate"}, default="row"
         What is bounded: what a row adds to all columns of a pass together, or, as in the paper on DP-CD, what it adds
         to each column. Random order needs "coordinate".
@@ -117,7 +118,7 @@ class Coordinate(Solver):
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), penalties=("l2", "l1", "bounds"))
 
     n_passes: float | None = None
-    order: str = "permuted"
+    order: str | None = None
     clipping: str = "row"
     clip: float | None = None
     step: float | None = None
@@ -131,12 +132,13 @@ class Coordinate(Solver):
 
     def check(self) -> None:
         """Refuse options that no task could have."""
-        order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
+        if self.order is not None:
+            checks.one_of("order", self.order, ("jittered", "permuted", "cyclic", "random"))
         clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
-        if (order, clipping) == ("random", "row"):
+        if (self.order, clipping) == ("random", "row"):
             raise ValueError(
                 "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
-                " equally often, as order='permuted' and order='cyclic' do"
+                " equally often, as all other orders do"
             )
         passes(self.n_passes)
         size("clip", self.clip)
@@ -164,7 +166,7 @@ class Coordinate(Solver):
         return _Descent(
             task,
             Smoothness.of(task, self.smoothness, self.smoothness_share, raw=not self.rescale),
-            self.order,
+            self.order or usual_order(task.d, centred=task.fit_intercept and self.rescale and not task.sparse),
             self.clipping,
             updates=rule * task.width if asked is None else max(1, round(asked * task.width)),
             clip=size("clip", self.clip) or usual * min(growth, NO_CLIP),
