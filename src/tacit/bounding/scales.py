@@ -20,10 +20,8 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
 one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
 to d, so that |c|^2 <= d^2, attained by d equal entries; of two rows c.c' >= 0, so that |c - c'|^2 <= 2 d^2. The
-pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one.
-For the latter, of unit-norm rows x and z take u = x - z, v = x + z and t = u.v = |x|^2 - |z|^2, so that
-|u|^2 + |v|^2 <= 4 - 2|t|. The products p_i = u_i v_i add up to t and their sizes to at most |u||v|, hence
-|p|^2 <= (|u|^2 |v|^2 + t^2) / 2, and |u|^2 + |p|^2 is at most 4.5 - 3|t| + t^2, largest at t = 0.
+pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one
+(`tacit.blocks.Moves`).
 Everything after a release reads released numbers only. Results say when a column was lost in the noise, which is
 public.
 """
@@ -36,11 +34,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Scaling, clip_rows
+from tacit.blocks import Moves, Scaling, clip_rows
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
-from tacit.privacy import Budget, Gate, Release, float_sum_slack
+from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems.bounds import Bounds
 
@@ -175,8 +173,7 @@ class MomentScale:
 
     def run(self, gate: Gate, X: Table) -> Scaling:
         """Spend the release; rows are clipped to the declared norm, never trusted."""
-        slack = 1.0 + float_sum_slack(self.n, 1.0)
-        sensitivity = Sensitivity(math.sqrt(2.0) * slack, math.sqrt(4.5) * slack)
+        sensitivity = Moves(self.n, depth=self.n).moments()
         name = f"{self.name}: moments"
         error = gate.noise(name, sensitivity) / self.n
         sums = np.zeros((2, self.d))

@@ -20,6 +20,7 @@ from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems.declared import declared_size, verbosity
 from tacit.problems.task import ComponentsTask
+from tacit.solvers import check_solver
 from tacit.solvers import pca as solvers
 from tacit.solvers.base import Solver
 from tacit.solvers.pca.spectrum import Spectrum
@@ -178,7 +179,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for name in ("row_norm", "center_norm", "memory_limit"):
             if getattr(self, name) is not None or name == "memory_limit":
                 declared_size(name, getattr(self, name))
-        solvers.check(self.solver)
+        check_solver(self.solver, solvers.PCA_SOLVERS, solvers.__name__)
         for name in ("center", "whiten"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")

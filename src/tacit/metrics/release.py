@@ -17,9 +17,10 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from tacit._types import Floats
+from tacit.blocks import Moves
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed
-from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks, float_sum_slack
+from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
 
 Law = Literal["laplace", "gaussian"]
@@ -40,7 +41,7 @@ class BoundedSums(ABC):
 
     A row that is left out adds nothing. So a row moves the weighted sums by at most |weights|, and replacing it by
     twice that, or by less where `apart` derives it. `math.fsum` is right to the last bit, whatever the number of
-    rows; the sensitivity has room for two roundings (`float_sum_slack`).
+    rows; the sensitivity has room for two roundings (`tacit.blocks.Moves`).
     """
 
     name: str  # of the release
@@ -67,9 +68,7 @@ class BoundedSums(ABC):
 
     def sensitivity(self, law: Law) -> Sensitivity:
         """How far one row can move all sums together, in the l1 norm for Laplace and in l2 for Gaussian noise."""
-        norm = self.norm(law)
-        slack = norm * float_sum_slack(self.n, 1.0, depth=2)
-        return Sensitivity(norm + slack, self.apart(law) + slack)
+        return Moves(self.n, depth=2).weighted(self.norm(law), self.apart(law))
 
     def norm(self, law: Law) -> float:
         """The largest that a row can be."""

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.blocks.clip import clip_rows
-from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, Unit, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
+from tacit.blocks import Moves, clip_rows
+from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, Unit, checks
+from tacit.privacy.mechanisms import GaussianVector, Quantile
 
 
 class Mean(NamedTuple):
@@ -57,7 +57,7 @@ def private_mean(
 
 def released_sum(gate: Gate, table: NDArray[np.float64], n: int, norm: float) -> NDArray[np.float64]:
     """The release "mean": the sum of rows clipped to `norm`. The number of rows n is public."""
-    mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
+    mechanism = GaussianVector(Moves(n, depth=n).vector(norm), bound=n * norm)
     return gate.release("mean", mechanism, clip_rows(table, norm).sum(axis=0))
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array
 
+from tacit.blocks import Moves
 from tacit.kernels import coordinate as kernels
 from tacit.kernels.gradient import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
@@ -140,7 +141,7 @@ def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     np.testing.assert_allclose(found[:d], table(data).T @ np.clip(slopes, -limits[0], limits[0]), rtol=1e-9, atol=1e-9)
     if fit_intercept:
         assert found[d] == pytest.approx(np.clip(slopes, -0.3, 0.3).sum(), rel=1e-9)
-    assert one.depth == (n if sparse else sum_depth(n))
+    assert Moves.of(task(loss, n, d, sparse)).depth == (n if sparse else sum_depth(n))
 
 
 @either_table

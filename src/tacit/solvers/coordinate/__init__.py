@@ -23,7 +23,7 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
   more; it gets the share and the noise of a whole pass. Coordinates: its sensitivity is sqrt(k), and with k / d' of a
   whole pass's share each of its updates has the noise of all others, so that K updates cost what K updates cost.
 - Iterates follow from what was released, and may be told (`coef_path_`).
-- Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+- Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan. The order of updates is
 drawn without looking at the data, and need not be secret.
@@ -36,35 +36,47 @@ without noise the problem is solved.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import coordinate as kernels
-from tacit.privacy import Gate, Release, checks, float_sum_slack
+from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
-from tacit.problems.declared import averaging_rule, initial_coef, initial_intercept, smoothness_constants, truth
+from tacit.problems.declared import (
+    averaging_rule,
+    declared_size,
+    initial_coef,
+    initial_intercept,
+    smoothness_constants,
+    truth,
+)
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, passes, size
-from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk, smoothness_share
-from tacit.solvers.coordinate.iterates import Average, coordinates, outer_loops, usual_order
-from tacit.solvers.passes import SHRINK
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, option, pass_count, word
+from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
+from tacit.solvers.coordinate.iterates import ORDERS, Average, coordinates, outer_loops, usual_order
+from tacit.solvers.examples import on_cancer
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
 
 
+@on_cancer("n_passes=10", score=0.8)
 @dataclass(eq=False, repr=False)
 class Coordinate(Solver):
     """Proximal coordinate descent (DP-CD): weights are updated one after the other, from one column each.
 
     Use it for l1 penalties and for bounds on coefficients, which other solvers do not serve, and for the loss
     "squared_hinge" with `adjacency="replace-one"`. It is the default there.
+
+    Privacy: noisy mean squares of the columns, unless they are declared; then noisy derivatives one after the other, of
+    which a pass over all columns costs what one release does.
 
     Parameters
     ----------
@@ -102,88 +114,68 @@ class Coordinate(Solver):
     keep_path : bool, default=False
         Whether the model keeps the iterates after each pass, as `coef_path_` and `intercept_path_`. They cost nothing:
         they follow from what was released.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Coordinate
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Coordinate(n_passes=10)).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
     """
 
     name: ClassVar[str] = "coordinate"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), penalties=("l2", "l1", "bounds"))
 
-    n_passes: float | None = None
-    order: str | None = None
-    clipping: str = "row"
-    clip: float | None = None
-    step: float | None = None
-    averaging: str | int | None = None
-    smoothness: Any = "private"
-    smoothness_share: float | None = None
-    coef_init: Any = None
-    intercept_init: float | None = None
-    rescale: bool = True
-    keep_path: bool = False
+    n_passes: float | None = option(None, pass_count)
+    order: str | None = option(None, word(*ORDERS))
+    clipping: str = option("row", word("row", "coordinate"))
+    clip: float | None = option(None, declared_size)
+    step: float | None = option(None, declared_size)
+    averaging: str | int | None = option(None, lambda _, value: averaging_rule(value))
+    smoothness: str | Sequence[float] = option("private", lambda _, value: smoothness_constants(value))
+    smoothness_share: float | None = option(None, checks.open_unit)
+    coef_init: Sequence[float] | None = option(None, lambda _, value: initial_coef(value))
+    intercept_init: float | None = option(None, lambda _, value: initial_intercept(value))
+    rescale: bool = option(True, truth)
+    keep_path: bool = option(False, truth)
 
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        if self.order is not None:
-            checks.one_of("order", self.order, ("jittered", "permuted", "cyclic", "random"))
-        clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
-        if (self.order, clipping) == ("random", "row"):
+    def check(self) -> Self:
+        """The same options as plain numbers and words; refuses what no task could have."""
+        asked = super().check()
+        if asked.smoothness_share is not None and not isinstance(asked.smoothness, str):
+            raise ValueError("smoothness_share must be None where smoothness is declared: nothing is released then")
+        if (asked.order, asked.clipping) == ("random", "row"):
             raise ValueError(
                 "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
                 " equally often, as all other orders do"
             )
-        passes(self.n_passes)
-        size("clip", self.clip)
-        size("step", self.step)
-        averaging_rule(self.averaging)
-        smoothness_constants(self.smoothness)
-        smoothness_share(self.smoothness, self.smoothness_share)
-        initial_coef(self.coef_init)
-        initial_intercept(self.intercept_init)
-        truth("rescale", self.rescale)
-        truth("keep_path", self.keep_path)
+        return asked
 
     def at(self, task: LinearTask) -> "_Descent":
         """The descent, with its rules worked out from n, d, mu and what the user set."""
-        self.check()
+        asked = self.check()
         nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
         usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
-        asked = passes(self.n_passes)
         rule = max(1, round(min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
-        intercept = initial_intercept(self.intercept_init)
-        if intercept is not None and not task.fit_intercept:
+        if asked.intercept_init is not None and not task.fit_intercept:
             raise ValueError("intercept_init must be None where fit_intercept=False: there is no intercept to start")
-        if not self.rescale and (task.bounds is None or not task.bounds.are_whole):
+        if not asked.rescale and (task.bounds is None or not task.bounds.are_whole):
             raise ValueError("rescale=False needs `bounds` of all columns: nothing else says how large they are")
         return _Descent(
             task,
-            Smoothness.of(task, self.smoothness, self.smoothness_share, raw=not self.rescale),
-            self.order or usual_order(task.d, centred=task.fit_intercept and self.rescale and not task.sparse),
-            self.clipping,
-            updates=rule * task.width if asked is None else max(1, round(asked * task.width)),
-            clip=size("clip", self.clip) or usual * min(growth, NO_CLIP),
+            Smoothness.of(task, asked.smoothness, asked.smoothness_share, raw=not asked.rescale),
+            asked.order or usual_order(task.d, centred=task.fit_intercept and asked.rescale and not task.sparse),
+            asked.clipping,
+            updates=max(1, round((asked.n_passes or rule) * task.width)),
+            clip=asked.clip or usual * min(growth, NO_CLIP),
             intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, NO_CLIP),
-            step=size("step", self.step) or 1.0,
-            averaging=averaging_rule(self.averaging) or "tail",
-            start=(initial_coef(self.coef_init, task.d), intercept),
-            keep_path=self.keep_path,
-            raw=not self.rescale,
+            step=asked.step or 1.0,
+            averaging=asked.averaging or "tail",
+            start=(initial_coef(asked.coef_init, task.d), asked.intercept_init),
+            keep_path=asked.keep_path,
+            raw=not asked.rescale,
         )
 
 
 @dataclass(frozen=True)
-class _Descent:
+class _Descent(Algorithm[LinearTask]):
     """Coordinate descent on one task."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "columns"
+
     smoothness: Smoothness
     order: str
     clipping: str
@@ -197,7 +189,6 @@ class _Descent:
     start: tuple[Floats | None, float | None]  # the coefficients and the intercept, in the user's units
     keep_path: bool
     raw: bool  # columns are as they came, over their declared bounds
-    layout: ClassVar[Layout] = "columns"
 
     @property
     def passes(self) -> int:
@@ -269,18 +260,16 @@ class _Clipping:
     @classmethod
     def of(cls, descent: _Descent, columns: Columns, bounds: Floats) -> "_Clipping":
         """By rows or by coordinates, for columns with these mean squares."""
-        task, clip, root = descent.task, descent.clip, math.sqrt(descent.task.width)
+        task, clip, moves = descent.task, descent.clip, Moves.of(descent.task)
         if descent.clipping == "row":
             most = descent.intercept_limit
             units = np.append(np.sqrt(bounds[: task.d]), most / (_INTERCEPT_PART * clip))
             norm = clip * math.hypot(1.0, _INTERCEPT_PART * task.fit_intercept)
-            size = norm + root * float_sum_slack(task.n, clip, columns.depth)
-            mechanism = GaussianSequence(Sensitivity.vector(size), bound=task.n * clip)
+            mechanism = GaussianSequence(moves.columns(norm, clip, task.width), bound=task.n * clip)
             limits = columns.limits(clip, units, most * SHRINK)
             return cls(units, np.full(task.d + 1, math.inf), limits, mechanism)
         units = np.sqrt(bounds / float(bounds[: task.width].sum())) * clip
-        size = root * (1.0 + float_sum_slack(task.n, 1.0, columns.depth))
-        mechanism = GaussianSequence(Sensitivity.vector(size), bound=float(task.n))
+        mechanism = GaussianSequence(moves.unit_columns(task.width), bound=float(task.n))
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
     def release_of(self, part: float) -> tuple[str, GaussianSequence]:

@@ -1,8 +1,7 @@
 """The columns of a fit: what coordinate solvers read of the rows, the margins they keep, and smoothness constants.
 
 Everything a method of `Columns` returns is private until it has noise; a `Walk` adds it as it goes. A row's margin,
-norm and derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain
-of additions in them.
+norm and derivative come from that row alone; sums over a column are taken in float64, in the order of `Moves.of`.
 
 Smoothness constants. The mean loss has curvature at most h M_j in weight j, where h is the curvature of the loss and
 M_j the mean of z_ij^2. Coordinate solvers take steps of 1 / (h M_j), and measure derivatives in units of sqrt(M_j).
@@ -35,18 +34,16 @@ import numpy as np
 from scipy.sparse import csc_array, issparse
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
-from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity, Tape
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Tape
 from tacit.privacy.plan import Kind
 from tacit.problems import SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
-from tacit.solvers.passes import SHRINK
 
 NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
@@ -107,11 +104,6 @@ class Columns:
             self._parts = (np.asfortranarray(data.Z).T,)
             self._kernels = _DENSE
         self._ones = np.full(self._count, float(task.fit_intercept), dtype=self._parts[0].dtype)
-
-    @property
-    def depth(self) -> int:
-        """The longest chain of additions in a sum over a column."""
-        return self._task.n if self._kernels is _SPARSE else sum_depth(self._task.n)
 
     def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Floats:
         """What to clip each row's derivative to: for the weights of features, and for the intercept.
@@ -187,15 +179,6 @@ class Walk:
         return self._columns.advance(tape, self._limits, self._rules, self._order[part], self._w, self.changes[part])
 
 
-def smoothness_share(smoothness: Any, value: object) -> float:
-    """`smoothness_share`: None for the usual one, or a part of the budget, if there is something to release."""
-    if value is None:
-        return _SHARE
-    if not isinstance(smoothness, str):
-        raise ValueError("smoothness_share must be None where smoothness is declared: nothing is released then")
-    return checks.open_unit("smoothness_share", value)
-
-
 @dataclass(frozen=True)
 class Smoothness:
     """The mean square of each column: released once, or declared.
@@ -223,7 +206,7 @@ class Smoothness:
     @classmethod
     def of(cls, task: LinearTask, asked: Any, share: float | None = None, *, raw: bool = False) -> "Smoothness":
         """From the options `smoothness` and `smoothness_share`; of `raw` columns what is declared is in their units."""
-        constants, part = smoothness_constants(asked, task.d), smoothness_share(asked, share)
+        constants, part = smoothness_constants(asked, task.d), _SHARE if share is None else share
         over_bounds = task.bounds is not None and (raw or task.sparse)
         if isinstance(constants, str):
             return cls(task, None, part, constants == "laplace", over_bounds)
@@ -249,21 +232,15 @@ class Smoothness:
             return np.append(np.asarray(self.declared, dtype=np.float64), 1.0)
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
         largest = 1.0 if self.over_bounds else float(d) if sparse else LIMIT**2
-        total = max(float(d), largest)
-        slack = float_sum_slack(n, largest, columns.depth)
+        total, moves = max(float(d), largest), Moves.of(self.task)
         mechanism: GaussianVector | LaplaceVector
         if self.laplace:
-            sensitivity = Sensitivity(total + d * slack, min(2.0 * total, d * largest) + 2.0 * d * slack)
-            mechanism = LaplaceVector(sensitivity, bound=n * largest)
-            deviation = math.sqrt(2.0)  # of Laplace noise of scale 1
+            mechanism = LaplaceVector(moves.sizes(largest, total, d), bound=n * largest)
         else:
-            size, root = math.sqrt(largest * total), math.sqrt(d)
-            replaced = min(math.sqrt(2.0) * size, root * largest)
-            sensitivity = Sensitivity(size + root * slack, replaced + 2.0 * root * slack)
-            mechanism = GaussianVector(sensitivity, bound=n * largest)
-            deviation = 1.0
+            mechanism = GaussianVector(moves.squares(largest, total, d), bound=n * largest)
+        deviation = math.sqrt(2.0) if self.laplace else 1.0  # of noise of scale 1
         noisy = gate.release("smoothness", mechanism, columns.squares(largest, total)) / n
-        error = deviation * gate.noise("smoothness", sensitivity) / n
+        error = deviation * gate.noise("smoothness", mechanism.sensitivity) / n
         mean = max(float(noisy.mean()), 1e-12)
         differ = max(float(noisy.var()) - error**2, 0.0)
         weight = differ / (differ + error**2) if error > 0.0 else 1.0

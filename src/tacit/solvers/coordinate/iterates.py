@@ -27,6 +27,7 @@ import numpy as np
 from tacit._types import Floats, Integers
 from tacit.privacy import Gate
 
+ORDERS = ("jittered", "permuted", "cyclic", "random")
 _JITTER = 0.5  # of the width: how far a column may move back in a pass
 _MANY = 100  # columns
 

@@ -12,17 +12,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import dual as kernels
-from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps, Sensitivity
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Solution
+from tacit.solvers.base import Algorithm, Layout, Solution
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
-from tacit.solvers.passes import SHRINK, Passes
 
 PASSES = 10
 _BATCH = 300
@@ -63,17 +61,23 @@ def _bearing(task: LinearTask) -> tuple[_Bearing, float]:
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """Steps on samples of the rows."""
+class _Steps(Algorithm[LinearTask]):
+    """What both forms of the steps go by."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "short rows"
+
     steps: int
-    batch: float  # expected rows in a step
     reach: float  # the longest that a dual variable moves in a step, but for the damping
     penalty: float  # the least strength of the l2 penalty
     clip: float | None  # of an update; None: the longest of a row of the usual norm
     newton: bool
-    layout: ClassVar[Layout] = "short rows"
+
+
+@dataclass(frozen=True)
+class Sampled(_Steps):
+    """Steps on samples of the rows."""
+
+    batch: float  # expected rows in a step
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
@@ -122,17 +126,10 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class AllRows:
+class AllRows(_Steps):
     """Steps over all rows, with momentum, where there is little noise."""
 
-    task: LinearTask
-    steps: int
-    reach: float  # the longest that a dual variable moves in a step, but for the damping
-    penalty: float  # the least strength of the l2 penalty
     kink: float  # the width over which the corner of the hinge is rounded
-    clip: float | None  # of an update; None: the longest of a row of the usual norm
-    newton: bool
-    layout: ClassVar[Layout] = "short rows"
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
@@ -164,8 +161,7 @@ class AllRows:
         l2 = np.append(l2, min(float(l2.mean()), _INTERCEPT))
         scale = 1.0 / (task.n * l2)
         radius = LIMIT * math.sqrt(task.width / float(l2.min()))
-        slack = float_sum_slack(task.n, radius**2, sum_depth(task.n))
-        damping = largest_curvature(task, Passes(task, data), l2, radius, slack, gate)
+        damping = largest_curvature(task, Passes(task, data), l2, radius, gate)
         clip = self.clip or self.reach * math.sqrt(task.width) / (1.0 + damping)
         plain = mechanism(task, clip)
         duals = Duals(task, data, newton=self.newton, kink=self.kink)
@@ -181,8 +177,7 @@ class AllRows:
 
 def mechanism(task: LinearTask, clip: float) -> GaussianVector:
     """For the sum of updates of norm `clip`."""
-    size = clip + float_sum_slack(task.n, clip, task.n)
-    return GaussianVector(Sensitivity.vector(size), bound=task.n * clip)
+    return GaussianVector(Moves(task.n, depth=task.n).vector(clip), bound=task.n * clip)
 
 
 def solution(task: LinearTask, v: Floats, scale: Floats, spread: float) -> Solution:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Flags, Floats, Integers
+from tacit.blocks import SHRINK
 from tacit.kernels import frank_wolfe_columns as by_column
 from tacit.kernels.frank_wolfe import Rule
 from tacit.kernels.frank_wolfe_columns import Columns, Entries
-from tacit.solvers.passes import SHRINK
 
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
 _FEW_RUNS, _MOST_BITS = 2**13, 5  # of columns: their ends fit a fast memory, and none has more than 32 columns

@@ -20,13 +20,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded
 from tacit.kernels import gradient as kernels
 from tacit.kernels import text
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
 from tacit.problems.task import LinearTask
-from tacit.solvers.passes import SHRINK
 
 _CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
 _SIDE = np.geomspace(0.01, 30.0, 60)

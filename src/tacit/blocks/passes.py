@@ -1,29 +1,30 @@
 """Passes over the rows of a fit: the sums that solvers release.
 
 Everything a pass returns is private until it has noise. A row's margin and gradient come from a loop over that row
-alone; sums are taken in float64, and `depth` is the longest chain of additions in them, for the slack in a sensitivity.
+alone. Rows are added in blocks, and the blocks in their order.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
+from tacit.blocks.bounded import Bounded
+from tacit.blocks.clip import SHRINK
+from tacit.blocks.moves import Moves
 from tacit.kernels import gradient as kernels
 from tacit.problems.task import LinearTask
 
-SHRINK = 1.0 - 2.0**-30  # clips are this much tighter than their sensitivity says, which covers rounding
-
 
 class Passes:
-    """Passes over the rows; every sum it returns is private until it has noise."""
+    """Passes over the rows; every sum it returns is private until it has noise, and `moves` has its sensitivity."""
 
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
+        self.moves = Moves.of(task)
         self._Z = data.Z
         self._targets = data.targets
         self._bias = 1.0 if task.fit_intercept else 0.0
@@ -33,16 +34,6 @@ class Passes:
             kernels.sparse_norms(data.Z.data, self._indptr, self._bias, self._norms)
         else:
             kernels.dense_norms(data.Z, self._bias, self._norms)
-
-    @property
-    def depth(self) -> int:
-        """The longest chain of additions in a sum over the task's rows."""
-        return self.depth_of(self._task)
-
-    @staticmethod
-    def depth_of(task: LinearTask) -> int:
-        """The same, before there are rows."""
-        return task.n if task.sparse else kernels.sum_depth(task.n)
 
     def gradient(self, w: Floats, clip: float, shape: float = 1.0, code: int | None = None) -> Floats:
         """The sum of clipped gradients; `shape` rounds the hinge, `code` names another loss than the task's."""
@@ -58,46 +49,55 @@ class Passes:
     def second_moments(self, radius: float) -> Floats:
         """The sum of z z^T over rows clipped to `radius`, intercept last."""
         d = self._task.d
-        total = np.zeros((d + 1, d + 1))
-        for block, scale in self._blocks(radius):
-            clipped = _times(block, scale[:, None])
+
+        def add(rows: Any, factors: Floats, total: Floats) -> None:
+            clipped = _times(rows, factors[:, None])
             product = clipped.T @ clipped
-            total[:d, :d] += product.toarray() if isinstance(block, csr_array) else product
-            total[:d, d] += (clipped.T @ scale) * self._bias
-            total[d, d] += float(scale @ scale) * self._bias
+            total[:d, :d] += product.toarray() if isinstance(rows, csr_array) else product
+            total[:d, d] += (clipped.T @ factors) * self._bias
+            total[d, d] += float(factors @ factors) * self._bias
+
+        total = self._sum(add, (d + 1, d + 1), radius)
         total[d, :d] = total[:d, d]
         return total
 
     def squares(self, radius: float) -> Floats:
         """The diagonal of `second_moments`."""
         d = self._task.d
-        total = np.zeros(d + 1)
-        for block, scale in self._blocks(radius):
-            total[:d] += _times(block, block).T @ np.square(scale)
-            total[d] += float(scale @ scale) * self._bias
-        return total
+
+        def add(rows: Any, factors: Floats, total: Floats) -> None:
+            total[:d] += _times(rows, rows).T @ np.square(factors)
+            total[d] += float(factors @ factors) * self._bias
+
+        return self._sum(add, (d + 1,), radius)
 
     def curvature_times(self, v: Floats, diagonal: Floats, radius: float) -> Floats:
         """The sum of u (u.v), u = z / sqrt(diagonal) clipped to `radius`."""
         d = self._task.d
         weights = 1.0 / np.sqrt(diagonal)
-        total = np.zeros(d + 1)
-        for block, _ in self._blocks(math.inf):
-            scaled = _times(block, weights[:d])
-            bias = self._bias * weights[d]
+        bias = self._bias * weights[d]
+
+        def add(rows: Any, _: Floats, total: Floats) -> None:
+            scaled = _times(rows, weights[:d])
             norm = np.sqrt(_row_sums(_times(scaled, scaled)) + bias**2)
             factor = np.minimum(1.0, radius * SHRINK / np.maximum(norm, 1e-300)) ** 2
             inner = (_row_sums(_times(scaled, v[:d])) + bias * v[d]) * factor
             total[:d] += scaled.T @ inner
             total[d] += bias * float(inner.sum())
-        return total
 
-    def _blocks(self, radius: float) -> Iterator[tuple[Any, Floats]]:
-        """Blocks of rows, and what to scale each row by so that its norm stays within `radius`."""
+        return self._sum(add, (d + 1,), math.inf)
+
+    def _sum(self, add: Callable[[Any, Floats, Floats], None], shape: tuple[int, ...], radius: float) -> Floats:
+        """The total of all blocks of rows, each of which `add` adds to it, in their order.
+
+        It is handed the rows, and what to scale each of them by so that its norm stays within `radius`.
+        """
+        total = np.zeros(shape)
         for start in range(0, len(self._norms), kernels.BLOCK):
-            end = min(start + kernels.BLOCK, len(self._norms))
-            norms = self._norms[start:end]
-            yield self._Z[start:end], np.minimum(1.0, radius * SHRINK / np.maximum(norms, 1e-300))
+            norms = self._norms[start : start + kernels.BLOCK]
+            factors = np.minimum(1.0, radius * SHRINK / np.maximum(norms, 1e-300))
+            add(self._Z[start : start + kernels.BLOCK], factors, total)
+        return total
 
 
 def _times(table: Any, factor: Any) -> Any:
