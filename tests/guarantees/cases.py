@@ -51,6 +51,7 @@ class Fit:
     clip_low: Any
     clip_high: Any
     y_bounds: tuple[float, float] | None
+    path: tuple[Any, Any] | None
     plan: Promise
     guarantee: Guarantee
 
@@ -61,7 +62,7 @@ def private_fit(request, X, targets):
     units = fitted.units
     model = units.model(fitted.result, request.task.penalty)
     told = model.coef, model.coef_noise, model.intercept, units.features.low, units.features.high, units.y_bounds
-    return Fit(*told, fitted.promise, fitted.guarantee)
+    return Fit(*told, model.path, fitted.promise, fitted.guarantee)
 
 
 @dataclass(frozen=True)
@@ -183,13 +184,18 @@ class Case:
 
 
 # Every order, clipping and averaging of the coordinate solver, and constants that need no release; the rule's own are
-# permuted, by rows and private.
+# jittered, by rows and private. Parts of passes, and a start that is not zero.
+START = {"coef_init": (0.5, -0.1, 1.0), "intercept_init": 2.0, "keep_path": True}
 VARIANTS = {
     "cyclic periodic": {"order": "cyclic", "averaging": "periodic"},
     "coordinate clipping, last": {"clipping": "coordinate", "averaging": "last"},
     "random, two loops": {"order": "random", "clipping": "coordinate", "averaging": 2, "n_passes": 5},
     "cyclic coordinate clipping, tail": {"order": "cyclic", "clipping": "coordinate", "averaging": "tail"},
     "declared smoothness, three loops": {"smoothness": (1.0, 0.7, 0.2), "averaging": 3, "n_passes": 7, "clip": 0.4},
+    "part of a pass": {"n_passes": 1.7, "averaging": "last", "order": "permuted"},
+    "laplace smoothness": {"smoothness": "laplace", "smoothness_share": 0.3, "n_passes": 3},
+    "few updates from a start": {"n_passes": 0.6, "clipping": "coordinate"} | START,
+    "part of a pass from a start": {"n_passes": 2.75, "smoothness": (1.0, 0.7, 0.2)} | START,
 }
 # What the paper compares the dual solver with, and its inner step; steps that take all rows are in `test_dual`.
 DUAL_VARIANTS = {

@@ -33,7 +33,7 @@ from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Dual, FrankWolfe
+from tacit.solvers import Coordinate, Dual, FrankWolfe
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
@@ -266,6 +266,10 @@ _MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lamb
 def _more_forms() -> Iterator[Entry]:
     """Options that lead to another form of a solver."""
     for case in BASIC:
+        if case.solver.name == "coordinate":
+            for form, options in RAW_FORMS.items():
+                raw = replace(case, sparse=form != "columns as they are")
+                yield of_case(raw, form=form, bounds=ALL_DECLARED, solver=Coordinate(rescale=False, **options))
         if case.adjacency == "replace-one" or case.whole:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
@@ -282,6 +286,10 @@ def _more_forms() -> Iterator[Entry]:
 
 SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
 ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
+RAW_FORMS: dict[str, dict[str, Any]] = {
+    "columns as they are": {},
+    "columns as they are, laplace": {"smoothness": "laplace", "n_passes": 2.5},
+}
 VERTEX_FORMS: dict[str, dict[str, Any]] = {
     "two-level": {"solver": FrankWolfe(n_iter=12, sampler="two-level")},
     "gumbel": {"solver": FrankWolfe(n_iter=12, sampler="gumbel")},

@@ -42,6 +42,10 @@ class Found(Protocol):
     def noise(self) -> Floats:
         """The deviation that the noise alone gives each of them."""
 
+    @property
+    def path(self) -> Floats | None:
+        """The weights on the way there, of shape (iterates, d + 1), where they are told."""
+
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
@@ -51,6 +55,7 @@ class LinearModel:
     intercept: Floats
     coef_noise: Floats
     y_bounds: tuple[float, float] | None  # what the target of a regression was clipped to
+    path: tuple[Floats, Floats] | None = None  # the coefficients and intercepts on the way there
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,21 @@ class Units:
         """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
         coef, intercept = self._of(found.weights)
         coef_noise, _ = self._of(found.noise)
-        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise, self.y_bounds)
+        path = None
+        if found.path is not None:
+            coefs, intercepts = self._of(found.path)
+            path = np.clip(coefs, penalty.low, penalty.high), intercepts
+        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise, self.y_bounds, path)
+
+    def weights(self, coef: Floats, intercept: float | None) -> Floats:
+        """The weights on bounded rows of a model in the user's units, its intercept last: the way back of `_of`.
+
+        With x = centre + scale z and y = m + s t, an intercept b and coefficients c predict
+        t = (b + c centre - m) / s + (c scale / s) z. An intercept of None is the one that predicts t = 0 at z = 0.
+        """
+        centre, size = (0.0, 1.0) if self.target is None else (self.target.centre[0], self.target.scale[0])
+        first = 0.0 if intercept is None else (intercept + float(coef @ self.features.centre) - centre) / size
+        return np.append(coef * self.features.scale / size, first)
 
     def _of(self, weights: Floats) -> tuple[Floats, Floats]:
         """Weights on (x - centre) / scale, turned into weights on x; on y where the target was scaled."""
@@ -157,7 +176,8 @@ class LinearBounding:
             targets = target.transform(targets[:, None])[:, 0]
         units = Units(scaling, target, y_bounds)
         scale = 1.0 if target is None else float(target.scale[0])
-        penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
+        standardised = not (self.task.sparse or isinstance(self.features, RawScale))
+        penalty = self.task.penalty.on(scaling.scale, scale, standardised=standardised)
         return Bounded(Z, targets, penalty, scaling.farthest, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:

@@ -259,7 +259,10 @@ class DeclaredScale:
 
 @dataclass(frozen=True, eq=False)
 class RawScale:
-    """Columns as they are, clipped to their declared bounds: the units of the user. Nothing is released."""
+    """Columns as they are, clipped to their declared bounds and over the largest size there. Nothing is released.
+
+    There is no centring, and what is asked of weights is meant for the user's units: the division is arithmetic.
+    """
 
     bounds: Bounds
 
@@ -272,9 +275,8 @@ class RawScale:
         return ()
 
     def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
-        """The user's units, clipped."""
-        d = len(self.bounds.low)
-        return Scaling(np.zeros(d), np.ones(d), LIMIT, bounds=self.bounds)
+        """Values of size 1 at most."""
+        return Scaling(np.zeros(len(self.bounds.low)), self.bounds.reach, 1.0, bounds=self.bounds)
 
 
 @dataclass(frozen=True)

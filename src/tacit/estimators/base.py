@@ -148,6 +148,10 @@ class PrivateLinearModel(BaseEstimator):
         self.clip_low_, self.clip_high_ = units.features.low, units.features.high
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
+        for name in ("coef_path_", "intercept_path_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if model.path is not None:
+            self.coef_path_, self.intercept_path_ = model.path
         return model
 
     def _margins(self, X: Any) -> Floats:

@@ -38,6 +38,7 @@ _LINEAR = frozenset({"bounds"})
 LATER: dict[str, frozenset[str]] = {
     "LogisticRegression": _LINEAR | {"l1_ratio"},
     **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
 }
 """Parameters that came after the first files, by class: a file without them means their defaults."""
 
