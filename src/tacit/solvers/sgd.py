@@ -11,7 +11,7 @@ Unit: one row. Neighbours: add-remove; replace-one is refused, because sampling 
 of clipped gradients over Poisson samples with rate q, each with sensitivity C (clip), so T Poisson-sampled Gaussian
 events; the accountant composes their privacy loss distributions. The sample itself, and its size, stay secret. For
 several classes the whole (K, d') gradient of a row is clipped and released at once. Sums are taken in float64; their
-rounding is in the sensitivity (`float_sum_slack`). Each row's gradient comes from a loop over that row alone.
+rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's gradient comes from a loop over that row alone.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -28,14 +28,13 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
+from tacit.privacy import Gate, Release, checks
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, batch, check_steps
-from tacit.solvers.base import passes as checked_passes
-from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count
+from tacit.solvers.examples import on_cancer
 
 _STEPS = 200
 _MOMENTUM = 0.9
@@ -45,6 +44,7 @@ _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is tha
 _SHARPEST = 0.002  # the least width of the hinge's kink
 
 
+@on_cancer("n_passes=50, batch_size=100", score=0.7)
 @dataclass(eq=False, repr=False)
 class Sgd(Solver):
     """Clipped gradient steps on random samples of the rows: DP-SGD, the baseline of every paper.
@@ -52,22 +52,14 @@ class Sgd(Solver):
     It serves every loss, and both the l2 and the l1 penalty; add-remove only. It is the default for the hinge, and for
     many classes on sparse rows.
 
+    Privacy: each step is a noisy sum of clipped gradients over a random sample of the rows, which stays secret.
+
     Parameters
     ----------
     n_passes : float, optional
         How often each row takes part, on average. By default 200 steps are made, and more where there is little noise.
     batch_size : int, optional
         The expected size of a sample. By default as small as costs nothing against steps on all rows.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Sgd
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Sgd(n_passes=50, batch_size=100)).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
     """
 
     name: ClassVar[str] = "sgd"
@@ -78,28 +70,21 @@ class Sgd(Solver):
         penalties=("l2", "l1"),
     )
 
-    n_passes: float | None = None
-    batch_size: int | None = None
-
-    def check(self) -> None:
-        """Refuse passes and sizes that are none."""
-        checked_passes(self.n_passes)
-        batch(self.batch_size)
+    n_passes: float | None = option(None, pass_count)
+    batch_size: int | None = option(None, checks.count)
 
     def at(self, task: LinearTask) -> "_Steps":
         """The steps for one task; refuses more of them than are of use, and samples larger than the table."""
-        found = _Steps.of(task, checked_passes(self.n_passes), batch(self.batch_size, task.n))
+        asked = self.check()
+        found = _Steps.of(task, asked.n_passes, batch(asked.batch_size, task.n))
         check_steps(found.steps, self.n_passes, self.batch_size)
         return found
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The rules, worked out for one task, and the steps."""
+class _Steps(Algorithm[LinearTask]):
+    """Steps on samples."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
     steps: int
     tail: int  # the last steps, whose iterates are averaged
     sampling: float
@@ -156,7 +141,7 @@ class _Steps:
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
-        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, Passes.depth_of(task)))
+        sensitivity = Moves.of(task).vector(clip)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         expected = self.sampling * task.n
         whole = Passes(task, data) if self.sampling == 1.0 else None

@@ -12,7 +12,7 @@ of updates zeta_i x_i over Poisson samples with rate q, each row's clipped to no
 The dual variables are state that each row keeps to itself. They are never released; a row's enter a release through its
 own clipped update and nowhere else, which is what the accounting of samples needs (docs/guarantees.md#dual). For
 several classes, one against the rest, the updates of all classes are clipped together and released at once: the
-sensitivity is C as well. Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+sensitivity is C as well. Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan.
 
@@ -34,10 +34,12 @@ from typing import ClassVar
 
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
+from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Serves, Solver, batch, check_steps, passes, size
+from tacit.solvers.base import Serves, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.dual.paper import Primal, Published, Sequential
 from tacit.solvers.dual.steps import AllRows, Asked, Sampled
+from tacit.solvers.examples import on_cancer
 
 _CALM = 2.5  # growth above which steps take all rows
 _FORMS: dict[str, type[Sampled | Primal]] = {
@@ -48,12 +50,16 @@ _FORMS: dict[str, type[Sampled | Primal]] = {
 }
 
 
+@on_cancer("batch_size=100", score=0.8)
 @dataclass(eq=False, repr=False)
 class Dual(Solver):
     """Stochastic dual coordinate steps (DP-SCD): samples of rows move their dual variables, which stay secret.
 
     Use it for support vector machines of more than two classes, where it is the default, and for classes one against
     the rest in general. It needs an l2 penalty and `adjacency="add-remove"`.
+
+    Privacy: each step is a noisy sum of clipped updates over a random sample of the rows. The sample and the dual
+    variables never leave.
 
     Parameters
     ----------
@@ -68,16 +74,6 @@ class Dual(Solver):
         Which form of the algorithm; all but the first are for comparison with the paper on DP-SCD.
     inner : {"exact", "newton"}, default="exact"
         How a row's step is found for the logistic loss: exactly, or by the paper's single Newton step.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Dual
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Dual(batch_size=100)).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
     """
 
     name: ClassVar[str] = "dual"
@@ -87,25 +83,17 @@ class Dual(Solver):
         adjacencies=("add-remove",),
     )
 
-    n_passes: float | None = None
-    batch_size: int | None = None
-    clip: float | None = None
-    variant: str = "secret"
-    inner: str = "exact"
-
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        passes(self.n_passes)
-        batch(self.batch_size)
-        size("clip", self.clip)
-        checks.one_of("variant", self.variant, tuple(_FORMS))
-        checks.one_of("inner", self.inner, ("exact", "newton"))
+    n_passes: float | None = option(None, pass_count)
+    batch_size: int | None = option(None, checks.count)
+    clip: float | None = option(None, declared_size)
+    variant: str = option("secret", word(*_FORMS))
+    inner: str = option("exact", word("exact", "newton"))
 
     def at(self, task: LinearTask) -> Sampled | AllRows | Primal:
         """The form that serves the task: samples of rows, all rows where there is little noise, or the paper's."""
-        self.check()
-        rows = batch(self.batch_size, task.n)
-        asked = Asked(passes(self.n_passes), rows, size("clip", self.clip), newton=self.inner == "newton")
+        given = self.check()
+        rows = batch(given.batch_size, task.n)
+        asked = Asked(given.n_passes, rows, given.clip, newton=given.inner == "newton")
         growth = max(1.0, math.sqrt(task.calm))
         takes_all = self.variant == "secret" and rows is None and growth > _CALM
         form: type[Sampled | AllRows | Primal] = AllRows if takes_all else _FORMS[self.variant]
