@@ -28,12 +28,12 @@ def tiny(monkeypatch):
         return X, TARGETS[name], "regression" if name == "line" else "classification"
 
     monkeypatch.setattr(sets, "load", load)
-    monkeypatch.setattr(coordinate, "SPARSE_TRUTHS", {True: ((200, 30, 2),), False: ((300, 20, 2),)})
+    sparse = {"2 of 20": {"size": (300, 20, 2), "chose": False}, "2 of 30": {"size": (200, 30, 2), "chose": True}}
     for module in (coordinate, dual):
         part = dataclasses.replace(module.BENCHMARK.parts["rule"], sets=("line", "two", "absent"))
         monkeypatch.setitem(module.BENCHMARK.parts, "rule", part)
-        monkeypatch.setattr(module.BENCHMARK.page, "chose", ("two",))
-        monkeypatch.setattr(module.BENCHMARK, "quick", module.BENCHMARK.quick.but(epsilons=[1.0]))
+        few = module.BENCHMARK.quick.but(epsilons=[1.0], chose=["two"], sparse=sparse)
+        monkeypatch.setattr(module.BENCHMARK, "quick", few)
 
 
 @pytest.mark.usefixtures("tiny")
