@@ -80,7 +80,7 @@ class Entry:
         """What runs, whatever the loss, the adjacency and the storage."""
         if self.case is None:
             return self.name.split(",")[0]
-        form = self.case.variant if self.case.solver.name == "dual" else ""
+        form = self.case.variant if self.case.solver.name in ("dual", "sgd") else ""
         form = "wide" if self.case.wide else form
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"

@@ -83,6 +83,9 @@ class Solver(BaseEstimator):
         raise TypeError(f"{type(self).__name__} is no solver by itself")
 
 
+AVERAGES = ("last", "tail")
+"""What can be returned of released iterates: the last one, or the mean of the last ones."""
+
 MOST_ITERATIONS = 100_000
 MOST_PASSES = 100_000
 _MOST_STEPS = 10_000_000  # of a few rows each
