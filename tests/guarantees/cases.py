@@ -196,6 +196,7 @@ DUAL_VARIANTS = {
     "sequential": {"variant": "sequential", "batch_size": 5, "n_passes": 2, "clip": 0.5},
     "primal": {"variant": "primal", "batch_size": 2, "n_passes": 3, "clip": 1e-3},
     "newton": {"inner": "newton", "batch_size": 6, "n_passes": 3},
+    "as asked": {"averaging": "last", "least_penalty": 0.0, "damping": 0.5, "batch_size": 6, "n_passes": 3},
 }
 # The papers' baseline, with everything set.
 SGD_VARIANTS = {

@@ -225,7 +225,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     with patches(forms):
         plan = request.plan
     most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
-    formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
+    formulas = _formulas(case) | (_MOMENTUM if form.startswith("momentum") else {})
     return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
 
 
@@ -269,6 +269,7 @@ def _more_forms() -> Iterator[Entry]:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
             yield of_case(case, form="momentum", epsilon=1e6, solver=Dual(n_passes=8))
+            yield of_case(case, form="momentum tail", epsilon=1e6, solver=Dual(n_passes=8, averaging="tail"))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
         if case.solver.name == "frank-wolfe":

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,8 +8,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 from sklearn.svm import LinearSVC
 
-from tacit.privacy import Budget, Plan
-from tacit.problems import LOSSES
+from tacit.privacy import Budget, Gate, Plan
+from tacit.problems import LOSSES, Penalty
 from tacit.solvers import Dual, choose
 from tacit.solvers.dual import steps
 from tacit.solvers.dual.paper import Primal, Published, Sequential
@@ -119,7 +120,7 @@ def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
     monkeypatch.setattr(Duals, "__init__", noted)
     n, d, l2 = 200, 3, 0.1
     data = rows(loss, n, d, seed=2)
-    for options in ({"n_passes": 7}, {"n_passes": 3, "batch_size": 20}):
+    for options in ({"n_passes": 7}, {"n_passes": 3, "batch_size": 20, "averaging": "last"}):
         weights = run(task(loss, n, d, epsilon=math.inf), data, l2, **options).weights[0]
         alpha = kept[-1].at(np.arange(n))[:, 0]
         v = weights * n * np.append(np.full(d, l2), l2 if "batch_size" in options else steps._INTERCEPT)
@@ -200,6 +201,80 @@ def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
         assert 0.99 * epsilon <= PLDAccountant().compose(event).get_epsilon(1e-9) <= epsilon
 
 
+# --- the penalty is what was asked, if that is asked -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 50}, {}], ids=["samples", "all rows"])
+def test_every_penalty_has_its_own_solution_unless_the_rule_raises_it(options):
+    data, found = rows("logistic", 400, 3, seed=1), {}
+    for least in (None, 0.0):
+        for C in (1.0, 1e2, 1e4, 1e8):
+            l2 = 1.0 / (C * 400)
+            problem = replace(task("logistic", 400, 3, epsilon=2.0 if options else 1e4), penalty=Penalty(l2=l2))
+            found[least, C] = run(problem, data, l2, least_penalty=least, **options).weights
+    rule, asked = ([found[least, C] for C in (1.0, 1e2, 1e4, 1e8)] for least in (None, 0.0))
+    assert all(not np.array_equal(asked[k], asked[k + 1]) for k in range(3))
+    if options:
+        assert all(np.array_equal(rule[0], other) for other in rule[1:])  # 0.01 for all of them
+
+
+def test_without_noise_the_penalty_that_was_asked_for_is_served():
+    n, d = 300, 3
+    data = rows("squared", n, d, seed=1)
+    for l2 in (1e-3, 1.0):
+        problem = replace(task("squared", n, d, epsilon=math.inf), penalty=Penalty(l2=l2))
+        weights = run(problem, data, l2, batch_size=1, n_passes=200, least_penalty=0.0, averaging="last").weights
+        wide = np.hstack([data.Z, np.ones((n, 1))])
+        best = np.linalg.solve(wide.T @ wide / n + l2 * np.eye(d + 1), wide.T @ data.targets / n)
+        np.testing.assert_allclose(weights[0], best, rtol=5e-3)
+
+
+def test_no_penalty_at_all_is_refused_with_the_least_that_is_served():
+    problem = replace(task("logistic", 100, 3), penalty=Penalty(l2=0.0))
+    with pytest.raises(ValueError, match=r"below 1e-12, as weights .*: set least_penalty to 1e-12 or more"):
+        Dual(least_penalty=0.0).at(problem)
+    for solver in (Dual(), Dual(least_penalty=1e-12)):
+        assert solver.at(problem).penalty > 0.0
+
+
+# --- averages of iterates, and the damping ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [2_000_000, 60])
+@pytest.mark.parametrize("variant", ["secret", "published"])
+def test_the_mean_is_that_of_the_second_half_of_the_iterates(variant, at_once, monkeypatch):
+    monkeypatch.setattr(steps, "_AT_ONCE", at_once)
+    data, problem, l2 = rows("hinge", 100, 3), task("hinge", 100, 3), 0.1
+    seen, release = [], Gate.release
+    monkeypatch.setattr(Gate, "release", lambda *given: seen.append(release(*given)) or seen[-1])
+    options = {"batch_size": 20, "n_passes": 3, "variant": variant}
+    mean = run(problem, data, l2, averaging="tail", **options).weights[0]
+    path = np.cumsum(np.concatenate([moved.reshape(-1, 4) for moved in seen]), axis=0)
+    assert len(path) == 15
+    np.testing.assert_allclose(mean, np.mean(path[-8:], axis=0) / (100 * l2), rtol=1e-12)
+    last = run(problem, data, l2, averaging="last", **options).weights[0]
+    np.testing.assert_allclose(last, path[-1] / (100 * l2), rtol=1e-12)
+
+
+def test_the_mean_of_steps_over_all_rows_is_taken_where_it_is_asked_for():
+    data, problem = rows("squared", 100, 3), task("squared", 100, 3, epsilon=math.inf)
+    path = [run(problem, data, 0.1, n_passes=k).weights for k in range(1, 7)]
+    mean = run(problem, data, 0.1, n_passes=6, averaging="tail").weights
+    np.testing.assert_allclose(mean, np.mean(path[-3:], axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("tail", [1, 3, 10])
+def test_noise_of_a_mean_is_that_of_the_sums_in_it(tail):
+    walks = np.cumsum(np.random.default_rng(0).normal(size=(20_000, 10)), axis=1)
+    assert steps.added(10, tail) == pytest.approx(walks[:, -tail:].mean(axis=1).std(), rel=0.02)
+
+
+def test_a_user_sets_the_damping():
+    given = task("hinge", 1_000, 5)
+    assert [Dual(batch_size=100, damping=part).at(given).damping for part in (1, 0.3, 0.001)] == [100.0, 30.0, 1.0]
+    assert type(Dual(damping=0.5).at(task("hinge", 1_000, 5, epsilon=math.inf))) is Sampled
+
+
 # --- what it serves, and what it refuses -----------------------------------------------------------------------------
 
 
@@ -227,11 +302,23 @@ def test_the_primal_variant_refuses_several_classes():
         ("clip", 0.0),
         ("variant", "Secret"),
         ("inner", "gradient"),
+        ("averaging", "periodic"),
+        ("least_penalty", -1.0),
+        ("least_penalty", math.inf),
+        ("damping", 0.0),
+        ("damping", 1.5),
     ],
 )
 def test_options_out_of_range_are_refused_without_a_task(option, value):
     with pytest.raises(ValueError, match=f"{option} must"):
         Dual(**{option: value}).check()
+
+
+@pytest.mark.parametrize("variant", ["sequential", "primal"])
+@pytest.mark.parametrize("option", [{"averaging": "tail"}, {"damping": 0.5}])
+def test_variants_with_one_iterate_and_no_damping_refuse_both(variant, option):
+    with pytest.raises(ValueError, match=f"variant='{variant}' has no damping, and returns its last iterate"):
+        Dual(variant=variant, **option).check()
 
 
 def test_more_steps_than_are_of_use_are_refused():
