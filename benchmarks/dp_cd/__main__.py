@@ -9,11 +9,14 @@ library's own rules. "trace": errors and seconds along the run with the best num
 takes one BLAS thread and then all, everything else takes one.
 """
 
+from functools import partial
+from pathlib import Path
+
 from benchmarks.dp_cd import problems, untuned
-from benchmarks.dp_cd.methods import METHODS, SGD, TRACED, Point, timings
+from benchmarks.dp_cd.methods import METHODS, SGD, TRACED, timings
 from benchmarks.dp_cd.page import CoordinatePage
-from benchmarks.dp_cd.tuning import FULL, QUICK, tune
 from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.tuning import Point, tune
 
 MARKS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50)
 
@@ -24,11 +27,13 @@ def run_table(job: Job) -> None:
     if not method.serves(problem):
         return
     passes, shared = effort.passes, {"size": problem.shape}
-    points, means = zip(*(tune(method, problem, count, effort) for count in passes), strict=True)
-    scores = {"passes": list(map(float, passes)), "relative error": means}
+    grid = method.grid()[:: effort.steps_apart]
+    found = [tune(grid, partial(method.errors, problem, count), effort) for count in passes]
+    points = [tuned.point for tuned in found]
+    scores = {"passes": list(map(float, passes)), "relative error": [tuned.score for tuned in found]}
     tuned = scores | {key: [float(getattr(point, key)) for point in points] for key in ("step", "clip", "batch")}
     job.keep(job.method, problem.epsilon, 0, tuned, table="tuning", note=f"{effort.runs} runs", **shared)
-    for seed in effort.report_seeds:
+    for seed in range(effort.seeds):
         pairs = zip(passes, points, strict=True)
         scores["relative error"] = [float(method.errors(problem, count, [point], seed)[0]) for count, point in pairs]
         job.keep(job.method, problem.epsilon, seed, scores, **shared)
@@ -41,7 +46,7 @@ def run_untuned(job: Job) -> None:
     """The library's own rules."""
     problem = problems.problem(job.name)
     for rule in untuned.RULES:
-        for seed in job.effort.report_seeds:
+        for seed in range(job.effort.seeds):
             error = untuned.error(rule, problem, seed)
             if error is None:
                 break
@@ -52,11 +57,11 @@ def run_trace(job: Job) -> None:
     """Errors and seconds along the run with the number of passes that tuned best."""
     problem, method = problems.problem(job.name), METHODS[job.method]
     for tuned in [r for r in job.store if (r.table, r.set, r.model) == ("tuning", job.name, job.method)]:
-        columns = (tuned.scores[key] for key in ("relative error", "passes", "step", "clip", "batch"))
-        _, passes, step, clip, batch = min(zip(*columns, strict=True))
-        point, marks = Point(step, clip, int(batch)), [mark for mark in MARKS if mark <= passes]
+        columns = (tuned.scores[key] for key in ("relative error", "passes", "batch", "clip", "step"))
+        _, passes, batch, clip, step = min(zip(*columns, strict=True))
+        point, marks = Point(int(batch), clip, step), [mark for mark in MARKS if mark <= passes]
         method.trace(problem, int(passes), point, 0, marks[:1])  # kernels are compiled now
-        for seed in job.effort.report_seeds:
+        for seed in range(job.effort.seeds):
             errors, seconds = method.trace(problem, int(passes), point, seed, marks)
             scores = {"passes": list(map(float, marks)), "relative error": errors}
             job.keep(job.method, problem.epsilon, seed, scores, seconds, size=problem.shape)
@@ -64,7 +69,7 @@ def run_trace(job: Job) -> None:
 
 def run_timing(job: Job) -> None:
     """The time of a pass, in rounds."""
-    problem = problems.problem(job.name) if job.name in problems.NAMES else problems.synthetic(job.name)
+    problem = problems.problem(job.name)
     for threads, turn, model, took in timings(problem, job.effort.rounds):
         table = f"timing, {threads} thread{'s' if threads > 1 else ''}"
         job.keep(model, None, turn, {}, took, table=table, size=problem.shape)
@@ -80,8 +85,7 @@ BENCHMARK = Benchmark(
         "timing": Part(run_timing, lambda effort: (*effort.sets, *effort.timed)),
     },
     CoordinatePage,
-    FULL,
-    QUICK,
+    Path(__file__).with_name("effort.toml"),
     tuple(METHODS),
 )
 

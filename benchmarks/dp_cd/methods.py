@@ -4,32 +4,36 @@ DP-CD and greedy run as the library's solvers do, on columns in single precision
 do before (bounding, scales) is left out, because the problems are the paper's.
 """
 
+import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.dp_cd import paper
 from benchmarks.dp_cd.problems import Problem
 from benchmarks.frame import Floats, dp_sgd
-from benchmarks.frame.solvers import LIMIT, LOSSES, SOLVERS, Budget, Plan, Promise, Release, Run, asked
+from benchmarks.frame.solvers import LIMIT, LOSSES, SOLVERS, Budget, Plan, Promise, Release, Run, asked, slope_clock
 from benchmarks.frame.timing import in_turns, seconds
+from benchmarks.frame.tuning import Point
 from tacit.problems import Penalty
 
 CLIPS = np.logspace(-3.0, 6.0, 100).tolist()
+Grid = list[list[Point]]
 
 
-class Point(NamedTuple):
-    """What is tuned. `batch` is for DP-SGD alone."""
+def paper_multiplier(epsilon: float, delta: float, passes: int) -> float:
+    """Noise over sensitivity of a pass by the paper's appendix B: Renyi DP of Gaussians, converted as in its (16).
 
-    step: float
-    clip: float
-    batch: int = 0
+    With u^2 the sum of (sensitivity / noise)^2 over all releases, the best order gives
+    epsilon = u^2 / 2 + u sqrt(2 log(1 / delta)), its (18).
+    """
+    root = math.sqrt(2.0 * math.log(1.0 / delta))
+    return math.sqrt(passes) / (math.sqrt(root**2 + 2.0 * epsilon) - root)
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Coordinate:
     """DP-CD, or greedy: a solver of the library with the options of a variant."""
 
     label: str
-    solver: str
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    column: str = ""  # what it is called over a column
+    color: str = ""  # in figures; none for an average over the tail, which has no iterates to draw
+    solver: str = "coordinate"
     private: bool = False  # the mean squares are found privately, inside the budget
     paper: bool = False  # replace-one neighbours and Renyi DP, as in the paper
     scaled: bool = False  # labels are divided by their scale, as estimators do and the solvers' own rules expect
@@ -48,19 +54,19 @@ class Coordinate:
         served = SOLVERS[self.solver].serves.losses
         return LOSSES[problem.loss] in served and (problem.bounds is not None or not self.private)
 
-    def points(self) -> list[list[Point]]:
-        """The paper's grid: for each of ten steps, a hundred points by growing clip."""
-        return [[Point(step, clip) for clip in CLIPS] for step in np.logspace(-2.0, 1.0, 10).tolist()]
+    def grid(self) -> Grid:
+        """The paper's: for each of ten steps, a hundred points by growing clip."""
+        return [[Point(0, clip, step) for clip in CLIPS] for step in np.logspace(-2.0, 1.0, 10).tolist()]
 
     def run(self, problem: Problem, passes: int | None, point: Point | None = None) -> Run:
         """The solver and its task; what is None is left to its own rules."""
-        chosen: dict[str, Any] = dict(self.options)
+        chosen = dict(self.options)
         if not self.private:
             chosen["smoothness"] = problem.smoothness
         chosen["n_iter" if self.solver == "greedy" else "n_passes"] = passes
         if point is not None:
             chosen |= {"step": point.step, "clip": point.clip}
-        budget = Budget(problem.epsilon, problem.delta, "replace-one" if self.paper else "add-remove")
+        budget = replace(problem.budget, adjacency="replace-one") if self.paper else problem.budget
         penalty = Penalty(l1=problem.l1, l2=problem.l2)
         return Run(SOLVERS[self.solver](**chosen), asked(problem.shape, problem.loss, budget, penalty=penalty))
 
@@ -69,7 +75,7 @@ class Coordinate:
         run = self.run(problem, passes)
         if not self.paper or passes is None:
             return run.promise()
-        noise = paper.multiplier(problem.epsilon, problem.delta, passes)
+        noise = paper_multiplier(problem.epsilon, problem.delta, passes)
         (release,) = run.plan.releases
         return run.promised(Plan(Release(release.name, release.kind, count=release.count, multiplier=noise)))
 
@@ -88,26 +94,21 @@ class Coordinate:
         return problem.relative_error(np.column_stack(fits))
 
     def trace(
-        self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
+        self, problem: Problem, passes: int, point: Point, seed: int, at: Sequence[int]
     ) -> tuple[list[float], list[float]]:
         """Relative errors and seconds after each of the passes `at`, of shorter runs with the noise of the whole."""
-        whole, errors, taken = self.promise(problem, passes), [], []
+        whole, found = self.promise(problem, passes), []
         for mark in at:
             run = self.run(problem, mark, point)
             weights, took = self.fit(problem, run, run.stopped(whole), seed)
-            errors.append(float(problem.relative_error(weights)[0]))
-            taken.append(took)
-        return errors, taken
+            found.append((float(problem.relative_error(weights)[0]), took))
+        errors, taken = zip(*found, strict=True)
+        return list(errors), list(taken)
 
     def pass_clock(self, problem: Problem, short: int = 2, long: int = 22) -> Callable[[], float]:
-        """Seconds of one more pass: between a short and a long fit, calibrated before."""
-        runs = [(self.run(problem, p, Point(1.0, 1.0)), self.promise(problem, p)) for p in (short, long)]
-
-        def measure() -> float:
-            first, second = (self.fit(problem, run, promise, 0)[1] for run, promise in runs)
-            return (second - first) / (long - short)
-
-        return measure
+        """Seconds of one more pass."""
+        runs = [(self.run(problem, p, Point(0, 1.0, 1.0)), self.promise(problem, p)) for p in (short, long)]
+        return slope_clock(long - short, *(lambda run=run: self.fit(problem, *run, 0)[1] for run in runs))
 
 
 @cache
@@ -125,42 +126,35 @@ class SGD:
     """Proximal DP-SGD; its batch is tuned too, because the paper does not say what it took."""
 
     label: str
+    column: str
+    color: str
     batches: tuple[int, ...] = (64, 256)
 
     def serves(self, problem: Problem) -> bool:  # noqa: ARG002
         """Everywhere."""
         return True
 
-    def points(self) -> list[list[Point]]:
+    def grid(self) -> Grid:
         """Ten steps and one beyond, because the largest is often the best, by a hundred clips, for each batch."""
         steps = np.logspace(-6.0, 6.0 / 9.0, 11).tolist()
-        return [[Point(step, clip, batch) for clip in CLIPS] for batch in self.batches for step in steps]
+        return [[Point(batch, clip, step) for clip in CLIPS] for batch in self.batches for step in steps]
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
         """All points of a batch size go together, on the same samples."""
-        out = np.empty(len(points))
-        for batch in {point.batch for point in points}:
-            places = [k for k, point in enumerate(points) if point.batch == batch]
-            pairs = [points[k][:2] for k in places]
-            (weights,), _ = dp_sgd.weights_along(problem, passes, batch, pairs, seed, [passes])
-            out[places] = problem.relative_error(weights)
-        return out
+        return problem.relative_error(dp_sgd.descents(problem, problem.budget, points, seed, passes).last[0])
 
     def trace(
-        self, problem: Problem, passes: int, point: Point, seed: int, at: Iterable[int]
+        self, problem: Problem, passes: int, point: Point, seed: int, at: Sequence[int]
     ) -> tuple[list[float], list[float]]:
         """Along one run."""
-        weights, taken = dp_sgd.weights_along(problem, passes, point.batch, [point[:2]], seed, at)
-        return [float(problem.relative_error(w)[0]) for w in weights], taken
+        found = dp_sgd.descents(problem, problem.budget, [point], seed, passes, at)
+        return [float(problem.relative_error(w)[0]) for w in found.last], found.seconds.tolist()
 
     def noiseless_error(self, problem: Problem, passes: int) -> float:
         """The relative error at the best step and batch, without noise and clipping: what noise is not to blame for."""
-        errors = []
-        for batch in self.batches:
-            pairs = [(row[0].step, 1e12) for row in self.points() if row[0].batch == batch]
-            (weights,), _ = dp_sgd.weights_along(problem, passes, batch, pairs, 0, [passes], noiseless=True)
-            errors.append(float(problem.relative_error(weights).min()))
-        return min(errors)
+        points = [row[0]._replace(clip=1e12) for row in self.grid()]
+        weights = dp_sgd.descents(problem, Budget(math.inf, problem.delta), points, 0, passes).last[0]
+        return float(problem.relative_error(weights).min())
 
     def pass_clock(self, problem: Problem, batch: int = 256) -> Callable[[], float]:
         """Seconds of one pass."""
@@ -169,20 +163,22 @@ class SGD:
         return lambda: seconds(lambda: [descent.step() for _ in range(steps)])
 
 
-_PAPER = (("clipping", "coordinate"), ("order", "random"), ("averaging", "last"))
-_LAST, _TAIL = (("averaging", "last"),), (("averaging", "tail"),)
+_PAPER = {"clipping": "coordinate", "order": "random", "averaging": "last"}
+_LAST, _TAIL = {"averaging": "last"}, {"averaging": "tail"}
 
 METHODS: dict[str, Coordinate | SGD] = {
-    "paper": Coordinate("DP-CD, the paper's form and accounting", "coordinate", _PAPER, paper=True),
-    "form": Coordinate("DP-CD, the paper's form, our accounting", "coordinate", _PAPER),
-    "ours": Coordinate("DP-CD, ours, last iterate", "coordinate", _LAST),
-    "tail": Coordinate("DP-CD, ours, tail average", "coordinate", _TAIL),
-    "private": Coordinate("DP-CD, ours, private constants", "coordinate", _LAST, private=True),
-    "greedy": Coordinate("greedy", "greedy"),
-    "sgd": SGD("DP-SGD"),
+    "paper": Coordinate(
+        "DP-CD, the paper's form and accounting", _PAPER, "DP-CD, paper's form and accounting", "C0", paper=True
+    ),
+    "form": Coordinate("DP-CD, the paper's form, our accounting", _PAPER, "paper's form, our accounting", "C9"),
+    "ours": Coordinate("DP-CD, ours, last iterate", _LAST, "**ours, last iterate**", "black"),
+    "tail": Coordinate("DP-CD, ours, tail average", _TAIL, "ours, tail average"),
+    "private": Coordinate("DP-CD, ours, private constants", _LAST, "ours, private constants", "C2", private=True),
+    "greedy": Coordinate("greedy", {}, "greedy", "C3", solver="greedy"),
+    "sgd": SGD("DP-SGD", "DP-SGD, here", "C1"),
 }
-TRACED = tuple(name for name in METHODS if name != "tail")
-"""Those with iterates to draw; an average over the tail has none."""
+"""By the names that records have."""
+TRACED = tuple(name for name, method in METHODS.items() if method.color)
 
 
 def _product_clock(problem: Problem, dtype: type[np.floating]) -> Callable[[], float]:

@@ -1,7 +1,7 @@
 """The tables and figures of the DP-CD benchmark."""
 
-import statistics
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +9,17 @@ import numpy as np
 
 from benchmarks.dp_cd import problems
 from benchmarks.dp_cd.methods import METHODS, TRACED
-from benchmarks.dp_cd.paper import PASSES, TABLE_2, TABLE_3_AT_50_PASSES, printed
 from benchmarks.dp_cd.untuned import RULES
-from benchmarks.frame.page import Page
-from benchmarks.frame.plots import Canvas, Line, Panel
-from benchmarks.frame.tables import lines, number, spread, table
+from benchmarks.frame.page import Page, Seeds
+from benchmarks.frame.plots import Canvas, Panel, level, traced
+from benchmarks.frame.tables import named, number, spread, table
 
-COLUMNS = {
-    "paper": "DP-CD, paper's form and accounting",
-    "form": "paper's form, our accounting",
-    "ours": "**ours, last iterate**",
-    "tail": "ours, tail average",
-    "private": "ours, private constants",
-    "greedy": "greedy",
-}
-COLORS = {"paper": "C0", "form": "C9", "ours": "black", "private": "C2", "greedy": "C3", "sgd": "C1"}
+PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf8"))
+
+
+def printed(problem: str, method: str) -> dict[float, float]:
+    """A row of the paper's Table 2, by passes."""
+    return dict(zip(PAPER["passes"], PAPER["table_2"].get(problem, {}).get(method, ()), strict=False))
 
 
 class CoordinatePage(Page):
@@ -32,62 +28,61 @@ class CoordinatePage(Page):
     template = Path(__file__).with_name("page.md")
     batches = " and ".join(map(str, METHODS["sgd"].batches))  # type: ignore[union-attr]
 
+    def cell(self, values: Sequence[float]) -> str:
+        return spread(values, 4)
+
     def names(self, part: str) -> list[str]:
         """Problems with records in that table, the paper's first."""
-        return self.results.sets(part, order=problems.NAMES)
+        return self.results.sets(part, order=problems.CASES)
 
-    def errors(self, part: str, problem: str, model: str, passes: float | None = None) -> list[float]:
-        """Relative errors over the seeds, at a number of passes if there are several."""
-        if passes is None:
-            return self.results.values("relative error", part, problem, model)
-        rows = [r.scores for r in self.results.rows(part, problem, model)]
-        return [s["relative error"][s["passes"].index(passes)] for s in rows if passes in s["passes"]]
+    def errors(self, *where: str, **at: float) -> Seeds:
+        return self.scores("relative error", *where, **at)
 
-    def best(self, problem: str, model: str, passes: bool = True) -> str:
-        """The errors of fresh seeds at the number of passes that tuned best."""
+    def best(self, problem: str, model: str) -> tuple[Seeds, str]:
+        """The errors of fresh seeds at the number of passes that tuned best, and that number."""
         for record in self.results.rows("tuning", problem, model):
-            count = min(zip(record.scores["relative error"], record.scores["passes"], strict=True))[1]
-            found = spread(self.errors("table", problem, model, count), 4)
-            return f"{found} ({count:.0f})" if passes else found
-        return "-"
+            passes = min(zip(record.scores["relative error"], record.scores["passes"], strict=True))[1]
+            return self.errors("table", problem, model, passes=passes), f" ({passes:.0f})"
+        return Seeds([]), ""
 
-    def passes(self, part: str, *where: str) -> list[int]:
+    def passes(self, part: str, *where: str) -> dict[str, float]:
         """The numbers of passes that were run."""
-        return sorted({int(count) for record in self.results.rows(part, *where) for count in record.scores["passes"]})
+        found = {count for record in self.results.rows(part, *where) for count in record.scores["passes"]}
+        return {f"{count:.0f}": count for count in sorted(found)}
 
     def summary(self) -> str:
         def cell(model: str, name: str) -> str:
-            if model not in TABLE_2[name]:
-                return self.best(name, model)
-            error, passes = min(zip(TABLE_2[name][model], PASSES, strict=True))
+            if model in METHODS:
+                return "{}{}".format(*self.best(name, model))
+            error, passes = min((error, passes) for passes, error in printed(name, model).items())
             return f"{error:.4f} ({passes})"
 
         rows = {f"{model}, printed in the paper": model for model in ("DP-CD", "DP-SGD")}
         rows |= {method.label: model for model, method in METHODS.items()}
         names = self.names("tuning")
-        return table("", rows, {name: name for name in names}, cell, whole=True) if names else ""
+        return table("", rows if names else {}, named(names), cell, whole=True)
 
     def problems(self) -> Iterator[dict[str, Any]]:
         for name in self.names("table"):
             problem = problems.problem(name)
-            (rows, columns), zero = problem.shape, problem.zero_error
-            yield {"problem": name, "rows": rows, "columns": columns, "epsilon": problem.epsilon, "zero": zero} | {
+            yield {
+                "problem": problem,
                 "errors_table": self._errors_table(name),
-                "verdicts": "\n".join(f"- {line}." for line in self._verdicts(name)),
+                "verdicts": [{"told": told} for told in self._verdicts(name)],
             }
 
     def _errors_table(self, name: str) -> str:
         """A row for each number of passes, ours next to what the paper prints."""
-        models = [model for model in METHODS if self.results.rows("table", name, model)]
 
-        def cell(passes: int, model: str) -> str:
-            if model in TABLE_2[name]:
-                return number(printed(name, model, passes), ".4f")
-            return spread(self.errors("table", name, model, passes), 4)
+        def cell(passes: float, model: str) -> str:
+            if model in METHODS:
+                return f"{self.errors('table', name, model, passes=passes)}"
+            return number(printed(name, model).get(passes), ".4f")
 
-        columns = {"DP-CD, printed": "DP-CD"} | {COLUMNS[model]: model for model in models if model != "sgd"}
-        columns |= {"DP-SGD, printed": "DP-SGD"} | ({"DP-SGD, here": "sgd"} if "sgd" in models else {})
-        return table("passes", {f"{count}": count for count in self.passes("table", name)}, columns, cell, whole=True)
+        found = [model for model in METHODS if self.results.rows("table", name, model)]
+        columns = {"DP-CD, printed": "DP-CD"} | {METHODS[model].column: model for model in found if model != "sgd"}
+        columns |= {"DP-SGD, printed": "DP-SGD"} | {METHODS[model].column: model for model in found if model == "sgd"}
+        return table("passes", self.passes("table", name), columns, cell, whole=True)
 
     def _verdicts(self, name: str) -> Iterator[str]:
         for model, method in METHODS.items():
@@ -100,67 +95,58 @@ class CoordinatePage(Page):
 
     def verdict(self, problem: str, model: str, method: str) -> str:
         """In which cells a row of ours is above what the paper prints."""
-        cells, above = 0, []
-        for passes in self.passes("table", problem):
-            errors, target = self.errors("table", problem, model, passes), printed(problem, method, passes)
-            if errors and target is not None:
-                cells += 1
-                if round(statistics.mean(errors), 4) > target:
-                    above.append(f"{passes} ({statistics.mean(errors):.4f} against {target:.4f})")
+        targets = printed(problem, method)
+        found = {at: self.errors("table", problem, model, passes=at).average for at in targets}
+        cells = {passes: error for passes, error in found.items() if error == error}
+        above = [
+            f"{passes} ({error:.4f} against {targets[passes]:.4f})"
+            for passes, error in cells.items()
+            if round(error, 4) > targets[passes]
+        ]
         rest = f"; **not reached** at {', '.join(above)}" if above else ""
-        return f"{cells - len(above)} of {cells} cells at or below the printed {method}{rest}"
+        return f"{len(cells) - len(above)} of {len(cells)} cells at or below the printed {method}{rest}"
 
     def untuned(self) -> str:
-        def cell(row: str, name: str) -> str:
+        def cell(row: str, name: str) -> Any:
             if row == "zero":
                 return f"{problems.problem(name).zero_error:.4f}"
-            return spread(self.errors("untuned", name, row), 4) if row in RULES else self.best(name, row[1:], False)
+            return self.errors("untuned", name, row) if row in RULES else self.best(name, row.removeprefix("tuned "))[0]
 
         rows = {label: rule for rule, (label, _) in RULES.items()}
-        rows |= {f"*tuned: {METHODS[model].label}*": f"={model}" for model in ("ours", "private", "greedy")}
+        rows |= {f"*tuned: {METHODS[model].label}*": f"tuned {model}" for model in ("ours", "private", "greedy")}
         names = self.names("untuned")
-        columns = {name: name for name in names}
-        return table("rule", rows | {"*zero model*": "zero"}, columns, cell) if names else ""
+        return table("rule", rows | {"*zero model*": "zero"} if names else {}, named(names), cell)
 
-    def timed(self) -> list[str]:
-        """Tables of timings, by the number of threads."""
-        found = [name for name in self.results.distinct("table") if name.startswith("timing")]
-        return sorted(found, key=lambda name: int(name.split()[1]))
-
-    def time_table(self) -> str:
-        head = ["problem", "BLAS", "DP-CD, ms", "/ X.T @ r, float64", "/ X.T @ r, float32"]
-        head += ["DP-SGD / DP-CD", "the paper's", "paper's form / ours", "greedy / X.T @ r, float64"]
-        rows = []
-        for problem in self.names(self.timed()[0]) if self.timed() else ():
-            for part in self.timed():
-                models = self.results.distinct("model", part, problem)
-                t = {model: self.results.seconds(part, problem, model) or 0.0 for model in models}
-                double, theirs = t["float64 product"], TABLE_3_AT_50_PASSES.get(problem)
-                ratios = [t["ours"] / double, t["ours"] / t["float32 product"], t["sgd"] / t["ours"]]
-                cells = [
-                    problem,
-                    part.removeprefix("timing, "),
-                    f"{1e3 * t['ours']:.3g}",
-                    *(f"{r:.1f}" for r in ratios),
-                ]
-                cells.append(f"{theirs['DP-SGD'] / theirs['DP-CD']:.1f}" if theirs else "-")
-                greedy = f"{t['greedy'] / double:.1f}" if "greedy" in t else "-"
-                rows.append([*cells, f"{t['form'] / t['ours']:.2f}", greedy])
-        return lines(head, rows)
+    def times(self) -> Iterator[dict[str, Any]]:
+        """Of each problem and number of threads: seconds of a pass of ours, and how others compare."""
+        parts = sorted(
+            (name for name in self.results.distinct("table") if name.startswith("timing")),
+            key=lambda name: int(name.split()[1]),
+        )
+        for problem in self.names(parts[0]) if parts else ():
+            for part in parts:
+                ours, double, single, sgd, form, greedy = (
+                    np.array(self.seconds(part, problem, model))
+                    for model in ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
+                )
+                theirs = PAPER["table_3"].get(problem)
+                ratios = {"float64": ours / double, "float32": ours / single, "sgd": sgd / ours, "form": form / ours}
+                ratios |= {"ms": 1e3 * ours, "greedy": greedy / double if greedy.size else ()}
+                ratios["paper"] = [theirs["DP-SGD"] / theirs["DP-CD"]] if theirs else ()
+                told = {key: Seeds(value) for key, value in ratios.items()}
+                yield {"problem": problem, "threads": part.removeprefix("timing, ")} | told
 
     def chosen(self) -> str:
-        counts, rows = self.passes("tuning"), []
-        for name in self.names("tuning"):
-            for model, method in METHODS.items():
-                for record in self.results.rows("tuning", name, model):
-                    keys = ("passes", "relative error", "step", "clip", "batch")
-                    found = zip(*(record.scores[key] for key in keys), strict=True)
-                    cells = {
-                        int(passes): f"{error:.4f} ({step:.2g}, {clip:.3g}{f', {batch:.0f}' if batch else ''})"
-                        for passes, error, step, clip, batch in found
-                    }
-                    rows.append([name, method.label, *(cells.get(count, "-") for count in counts)])
-        return lines(["problem", "method", *(f"{count} passes" for count in counts)], rows)
+        def cell(where: tuple[str, str], passes: float) -> str:
+            found = [self.scores(key, "tuning", *where, passes=passes) for key in ("relative error", "step", "clip")]
+            batch = self.scores("batch", "tuning", *where, passes=passes)
+            told = f", {batch:.0f}" if any(batch) else ""
+            return "{:.4f} ({:.2g}, {:.3g}{})".format(*found, told) if found[0] else "-"
+
+        pairs = [(name, model) for name in self.names("tuning") for model in METHODS]
+        rows = {(name, METHODS[model].label): (name, model) for name, model in pairs}
+        columns = {f"{count} passes": passes for count, passes in self.passes("tuning").items()}
+        return table(("problem", "method"), rows, columns, cell)
 
     def figures(self, folder: Path) -> None:
         """Relative error against passes, of imbalanced and of balanced problems, and against seconds."""
@@ -175,15 +161,12 @@ class CoordinatePage(Page):
         zero, drawn = problems.problem(name).zero_error, []
         for model in TRACED:
             rows = self.results.rows("trace", name, model)
-            if not rows:
-                continue
-            errors = np.array([row.scores["relative error"] for row in rows])
-            x = np.median([row.seconds for row in rows], axis=0) if timed else np.array(rows[0].scores["passes"])
-            if not timed:
-                x, errors = np.append(0.0, x), np.column_stack([np.full(len(errors), zero), errors])
-            style = {"color": COLORS[model], "linewidth": 1.2, "marker": "o", "markersize": 3}
-            band = (errors.min(axis=0), errors.max(axis=0))
-            drawn.append(Line(METHODS[model].label, errors.mean(axis=0), x, style, band))
-        drawn.append(Line("zero model", zero, style={"color": "grey", "linestyle": "--", "linewidth": 1}))
+            if rows:
+                errors = np.array([row.scores["relative error"] for row in rows])
+                x = np.median([row.seconds for row in rows], axis=0) if timed else np.array(rows[0].scores["passes"])
+                if not timed:
+                    x, errors = np.append(0.0, x), np.column_stack([np.full(len(errors), zero), errors])
+                drawn.append(traced(METHODS[model].label, x, errors, METHODS[model].color))
+        drawn.append(level("zero model", zero))
         x_label, scale = ("seconds", "log") if timed else ("passes over the data", "linear")
         return Panel(name, x_label, y, drawn, (scale, "log"), title_size=9)

@@ -18,7 +18,7 @@ Rule = Callable[[Problem, int], Floats | None]
 
 def _solver(solver: str, private: bool = False) -> Rule:
     """A solver with its own rules, on the paper's problem; labels are in units of their public scale."""
-    method = Coordinate(solver, solver, private=private, scaled=True)
+    method = Coordinate(solver, solver=solver, private=private, scaled=True)
 
     def fit(problem: Problem, seed: int) -> Floats | None:
         if not method.serves(problem):

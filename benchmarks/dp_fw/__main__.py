@@ -10,7 +10,7 @@ which takes long and is not run unless named.
 """
 
 import itertools
-from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.dp_fw import methods, problems, timing
 from benchmarks.dp_fw.page import FrankWolfePage
@@ -21,34 +21,18 @@ from tacit.solvers import FrankWolfe
 SPEED_EPSILONS = (1.0, 0.1)
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    epsilons: tuple[float, ...] = (0.1, 1.0, 3.0, 10.0)
-    seeds: int = 3
-    rounds: int = 5  # of what is timed
-    at_least: float = 5.0  # seconds of brute force that are timed, over all rounds
-    iterations: int = methods.PAPER_ITERATIONS
-    most_rows: int | None = None
-    part: float | None = None  # of the rows and columns of the paper's shapes
-    columns: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)  # of draws; of iterations from 1e5 on
-    kdda_iterations: int = 1_000
-
-    def split(self, name: str, seed: int) -> Split:
-        """Of a shape of the paper, scaled down for a quick run, or of a real set."""
-        if name not in problems.SHAPES:
-            return problems.split(name, seed, self.most_rows)
-        shape = problems.SHAPES[name]
-        return problems.synthetic(
-            shape if self.part is None else shape.scaled(self.part * min(1.0, 2e4 / shape.rows)), seed
-        )
+def split_of(job: Job, seed: int) -> Split:
+    """Of a shape of the paper, scaled down for a quick run, or of a real set."""
+    if job.name not in problems.SHAPES:
+        return problems.split(job.name, seed, job.effort.most_rows)
+    shape, part = problems.SHAPES[job.name], job.effort.part
+    return problems.synthetic(shape if part is None else shape.scaled(part * min(1.0, 2e4 / shape.rows)), seed)
 
 
 def run_accuracy(job: Job) -> None:
     """Every method at every budget on a split for each seed; scikit-learn and the majority next to them."""
     for seed in range(job.effort.seeds):
-        split = job.effort.split(job.name, seed)
+        split = split_of(job, seed)
         scores, took, _ = methods.plain(split)
         job.keep(methods.PLAIN, None, seed, scores, took, size=split.size)
         job.keep(methods.MAJORITY, None, seed, methods.majority(split), (), size=split.size)
@@ -63,7 +47,7 @@ def run_table_4(job: Job) -> None:
     """The paper's setting of its Table 4 at epsilon 0.1, and what else the same budget gives."""
     count = job.effort.iterations
     for seed in range(min(job.effort.seeds, 2)):
-        split = job.effort.split(job.name, seed)
+        split = split_of(job, seed)
         budget = methods.budget_for(split.size[0], 0.1)
         longer = methods.FrankWolfe(100 * count, 100.0 * methods.PAPER_RADIUS)
         for model, method in {"long": longer, "short": methods.FrankWolfe(count)}.items():
@@ -93,7 +77,7 @@ def run_signs(job: Job) -> None:
 
 def run_trace(job: Job) -> None:
     """A trace of each form."""
-    split = job.effort.split(job.name, 0)
+    split = split_of(job, 0)
     for form in timing.TRACED:
         job.keep(form, None, 0, timing.trace(split, form, job.effort.iterations), size=split.size)
 
@@ -101,7 +85,7 @@ def run_trace(job: Job) -> None:
 def run_speed(job: Job) -> None:
     """Whole fits."""
     timing.warm_up()
-    effort, split = job.effort, job.effort.split(job.name, 0)
+    effort, split = job.effort, split_of(job, 0)
     rounds = effort.rounds if job.name not in problems.SHAPES or problems.SHAPES[job.name].part == 1.0 else 1
     for epsilon in SPEED_EPSILONS:
         for turn, rung in itertools.product(range(rounds), timing.LADDER):  # in turns: a busy machine slows all
@@ -147,8 +131,7 @@ BENCHMARK = Benchmark(
         "kdda": Part(run_kdda, ("KDDA",), by_default=False),
     },
     FrankWolfePage,
-    Effort(),
-    Effort((0.1, 1.0), 1, 1, 0.2, 300, 3_000, 0.02, (10**4, 10**5), 50),
+    Path(__file__).with_name("effort.toml"),
 )
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ products; it wants a quiet machine.
 """
 
 import math
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -21,21 +21,6 @@ ABOUT_ZERO = {"delta": paper.DELTA, "center": False, "row_norm": 1.0}
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 1.0)
 RULE_K, RULE_DELTA = 5, 1e-5
 LARGE_SEEDS = 2  # of fits that take seconds
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    epsilons: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
-    seeds: int = 3
-    target_seeds: int = 20
-    rule_epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)
-    rule_seeds: int = 3
-    rounds: int = 5
-    most_rows: int | None = None
-    wide: tuple[str, ...] = ("stochastic", "variance-reduced", "power", "gauss")  # what is run on news20
-    wide_epsilons: tuple[float, ...] = (0.1, 1.0)
 
 
 def run_figure(job: Job) -> None:
@@ -139,8 +124,7 @@ BENCHMARK = Benchmark(
         "timing": Part(run_timing, ("MNIST", "news20")),
     },
     PcaPage,
-    Effort(),
-    Effort((0.1, 1.0), 1, 1, (1.0,), 1, 1, 3_000, ("stochastic", "power"), (1.0,)),
+    Path(__file__).with_name("effort.toml"),
 )
 
 if __name__ == "__main__":

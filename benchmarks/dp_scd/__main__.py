@@ -9,44 +9,25 @@ machine and is not run unless named.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.dp_scd import methods, problems
-from benchmarks.dp_scd.methods import METHODS, SGD, Dual, Point
+from benchmarks.dp_scd.methods import METHODS, SGD, Dual
 from benchmarks.dp_scd.page import TRACED, DualPage
 from benchmarks.dp_scd.problems import Problem
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.solvers import Budget
 from benchmarks.frame.timing import in_turns
+from benchmarks.frame.tuning import Point, tune
 
 DELTAS = {"1e-3": 0.0, "n^-1.5": -1.5, "n^-2": -2.0}  # powers of n
 MARKS = (1, 2, 3, 5, 7, 10)
 ONE_DELTA = ("sequential", "primal")  # far behind, and slow: only where the paper has them
 GRID_EPSILON = 1.0
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 2.0)
-    deltas: tuple[str, ...] = ("1e-3", "n^-1.5")
-    kept: int = 3  # points that are run on all tuning seeds; one run of every point chooses them
-    runs: int = 3  # of a point that is kept
-    seeds: int = 10  # fresh ones, to report
-    traces: int = 5  # seeds of Figure 2
-    cells: int = 2  # seeds of a cell of Figure 3
-    trace_epsilons: tuple[float, ...] = (0.1, 1.0)
-    most_rows: int | None = None
-    points_apart: int = 1  # of a grid, every how many points are tried
-    rounds: int = 9  # of timing
-    grid_batches: tuple[int, ...] = (30, 100, 300, 1_000, 3_000)
-    grid_clips: tuple[float, ...] = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-    timed_size: tuple[int, int] = methods.TIMED_SIZE
 
 
 def budget_of(problem: Problem, epsilon: float, delta: str) -> Budget:
@@ -55,18 +36,9 @@ def budget_of(problem: Problem, epsilon: float, delta: str) -> Budget:
     return Budget(epsilon, problem.train_rows**power if power else 1e-3)
 
 
-def tune(method: Any, problem: Problem, budget: Budget, effort: Effort) -> tuple[Point, float, int]:
-    """The best point, its mean score on the tuning seeds, and the number of points tried."""
-    points = method.grid[:: effort.points_apart]
-    seeds = range(1_000, 1_000 + effort.runs)
-    first = method.scores(problem.split(seeds[0]), budget, points, seeds[0])
-    order = np.argsort(first, kind="stable")[: effort.kept]
-    kept = [points[k] for k in order]
-    scores = [[first[k] for k in order]]
-    scores += [method.scores(problem.split(seed), budget, kept, seed) for seed in seeds[1:]]
-    means = np.mean(scores, axis=0)
-    best = int(np.argmin(means))
-    return kept[best], float(means[best]), len(points)
+def tuned_scores(method: Any, problem: Problem, budget: Budget, points: list[Point], seed: int) -> Sequence[float]:
+    """On the split of a seed."""
+    return method.scores(problem.split(seed), budget, points, seed)
 
 
 def run_utility(job: Job) -> None:
@@ -80,7 +52,7 @@ def run_utility(job: Job) -> None:
             continue
         budget, point = budget_of(problem, epsilon, delta), method.grid[0]
         if len(method.grid) > 1:
-            point, mean, tried = tune(method, problem, budget, effort)
+            point, mean, tried = tune([method.grid], partial(tuned_scores, method, problem, budget), effort)
             scores: dict[str, Any] = {"score": mean, "tried": float(tried), **point._asdict()}
             job.keep(job.method, epsilon, 0, scores, table=f"tuning, {delta}", size=problem.X.shape)
         for seed in range(effort.seeds):
@@ -131,8 +103,8 @@ def run_grid(job: Job) -> None:
     """Batch against clip, of our variant and of the published one."""
     problem, effort = problems.problem(job.name, job.effort.most_rows), job.effort
     budget = budget_of(problem, GRID_EPSILON, "1e-3")
-    batches = [batch for batch in effort.grid_batches if batch <= problem.train_rows][:: effort.points_apart]
-    points = [Point(*pair) for pair in product(batches, effort.grid_clips[:: effort.points_apart])]
+    batches = [batch for batch in effort.grid_batches if batch <= problem.train_rows][:: effort.apart]
+    points = [Point(*pair) for pair in product(batches, effort.grid_clips[:: effort.apart])]
     for model in ("tuned", "published"):
         for seed in range(effort.cells):
             scores = {"score": METHODS[model].scores(problem.split(seed), budget, points, seed)}
@@ -142,7 +114,7 @@ def run_grid(job: Job) -> None:
 
 def run_timing(job: Job) -> None:
     """One epoch, in rounds."""
-    size = job.effort.timed_size
+    size = tuple(job.effort.timed_size)
     for turn, model, took in in_turns(job.effort.rounds, methods.clocks(job.name, size)):
         job.keep(model, None, turn, {}, took, size=size)
 
@@ -151,15 +123,14 @@ BENCHMARK = Benchmark(
     "dp_scd",
     __doc__,
     {
-        "utility": Part(run_utility, problems.NAMES, ("tuning", "utility"), tuple(METHODS)),
-        "plain": Part(run_plain, problems.NAMES),
-        "convergence": Part(run_convergence, problems.NAMES),
-        "grid": Part(run_grid, problems.NAMES),
+        "utility": Part(run_utility, tuple(problems.CASES), ("tuning", "utility"), tuple(METHODS)),
+        "plain": Part(run_plain, tuple(problems.CASES)),
+        "convergence": Part(run_convergence, tuple(problems.CASES)),
+        "grid": Part(run_grid, tuple(problems.CASES)),
         "timing": Part(run_timing, methods.TIMED, by_default=False),
     },
     DualPage,
-    Effort(),
-    Effort((0.1, 1.0), ("1e-3",), 2, 2, 2, 1, 1, (1.0,), 4_000, 3, 3),
+    Path(__file__).with_name("effort.toml"),
     tuple(METHODS),
 )
 

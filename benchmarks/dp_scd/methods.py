@@ -2,11 +2,11 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,25 +14,18 @@ from scipy.sparse import csr_array
 import tacit
 from benchmarks.dp_scd.problems import Split
 from benchmarks.frame import Floats, dp_sgd
-from benchmarks.frame.solvers import LIMIT, LOSSES, Budget, Run, asked
+from benchmarks.frame.solvers import LIMIT, LOSSES, Budget, Run, asked, slope_clock
 from benchmarks.frame.timing import seconds
+from benchmarks.frame.tuning import Point
 from tacit import solvers
 
 EPOCHS = 10
 
 
-class Point(NamedTuple):
-    """What is tuned; 0 is not tuned. Clips are in units of each method's own, which `label` of a table names."""
-
-    batch: int = 0
-    clip: float = 0.0
-    step: float = 0.0
-
-
 def rule_clip(split: Split, batch: int) -> float:
     """The rule's clip of an update for batches of that size: the longest update of a row."""
     n, d = split.shape
-    return split.largest_slope * math.sqrt(d) / (1.0 + batch * d / (n * split.l2))
+    return split.clip_unit / (1.0 + batch * d / (n * split.l2))
 
 
 @dataclass(frozen=True)
@@ -43,6 +36,7 @@ class Dual:
     """
 
     label: str
+    color: str  # in figures
     variant: str
     batches: tuple[int, ...] = ()
     clips: tuple[float, ...] = ()
@@ -60,7 +54,7 @@ class Dual:
         if point.batch:
             chosen["batch_size"] = min(point.batch, n)
         if point.clip:
-            unit = {"sequential": split.largest_slope * math.sqrt(d), "primal": 1.0}.get(self.variant)
+            unit = {"sequential": split.clip_unit, "primal": 1.0}.get(self.variant)
             chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
         return Run(solvers.Dual(**chosen), asked((n, d), split.loss, budget))
 
@@ -77,7 +71,7 @@ class Dual:
         """One run for each point."""
         return [split.score(self.weights(split, budget, point, seed)) for point in points]
 
-    def objectives(self, split: Split, budget: Budget, point: Point, seed: int, marks: Iterable[int]) -> list[float]:
+    def objectives(self, split: Split, budget: Budget, point: Point, seed: int, marks: Sequence[int]) -> list[float]:
         """On the training rows, after each of these passes."""
         return [split.objective(self.weights(split, budget, point, seed, mark)) for mark in marks]
 
@@ -87,6 +81,7 @@ class SGD:
     """DP-SGD in NumPy. Clips are in units of the longest gradient at a sensible model, steps of 1 / curvature."""
 
     label: str
+    color: str
     tail: bool
     batches: tuple[int, ...] = (100, 300, 1_000, 3_000)
     clips: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
@@ -99,43 +94,21 @@ class SGD:
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """All points of a batch go together, on the same samples."""
-        last, tail = _descents(split, budget, tuple(points), seed, (EPOCHS,))
-        weights = tail if self.tail else last[0]
+        found = _descents(split, budget, tuple(points), seed)
+        weights = found.tail if self.tail else found.last[0]
         return [split.score(weights[:, k]) for k in range(len(points))]
 
-    def objectives(self, split: Split, budget: Budget, point: Point, seed: int, marks: Iterable[int]) -> list[float]:
+    def objectives(self, split: Split, budget: Budget, point: Point, seed: int, marks: Sequence[int]) -> list[float]:
         """On the training rows, after each of these passes; of the last iterate."""
-        last, _ = _descents(split, budget, (point,), seed, tuple(marks))
-        return [split.objective(weights[:, 0]) for weights in last]
+        found = _descents(split, budget, (point,), seed, tuple(marks))
+        return [split.objective(weights[:, 0]) for weights in found.last]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # the last iterate and the tail are of the same run
 def _descents(
-    split: Split, budget: Budget, points: tuple[Point, ...], seed: int, marks: tuple[int, ...]
-) -> tuple[Floats, Floats]:
-    """The iterates after each of these passes, and the mean of the iterates of the second half; by points."""
-    n, d = split.shape
-    last, tail = np.empty((len(marks), d, len(points))), np.empty((d, len(points)))
-    for batch in sorted({point.batch for point in points}):
-        places = [k for k, point in enumerate(points) if point.batch == batch]
-        size = min(batch, n)
-        count = dp_sgd.steps_of(n, size, EPOCHS)
-        multiplier = dp_sgd.noise_multiplier(n, size, budget.epsilon, budget.delta, count)
-        steps = np.array([points[k].step for k in places]) / split.global_smoothness
-        clips = np.array([points[k].clip for k in places]) * split.largest_slope * math.sqrt(d)
-        descent = dp_sgd.Descent(split, size, steps, clips, multiplier, seed)
-        ends = [dp_sgd.steps_of(n, size, mark) for mark in marks]
-        total = np.zeros_like(descent.weights)
-        with np.errstate(all="ignore"):  # a bad setting may diverge
-            for step in range(1, count + 1):
-                descent.step()
-                if step > count // 2:
-                    total += descent.weights
-                for mark, end in enumerate(ends):
-                    if step == end:
-                        last[mark][:, places] = descent.weights
-        tail[:, places] = total / (count - count // 2)
-    return last, tail
+    split: Split, budget: Budget, points: tuple[Point, ...], seed: int, marks: tuple[int, ...] = ()
+) -> dp_sgd.Iterates:
+    return dp_sgd.descents(split, budget, points, seed, EPOCHS, marks)
 
 
 @dataclass(frozen=True)
@@ -143,11 +116,8 @@ class Estimator:
     """A whole fit of an estimator: an intercept, its own default penalty, row_norm declared and nothing tuned."""
 
     label: str
-
-    @property
-    def grid(self) -> list[Point]:
-        """Nothing."""
-        return [Point()]
+    color: str
+    grid = (Point(),)
 
     def scores(self, split: Split, budget: Budget, points: Sequence[Point], seed: int) -> list[float]:
         """One fit."""
@@ -171,14 +141,14 @@ _BATCHES = (100, 300, 1_000, 3_000)
 _CLIPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 METHODS: dict[str, Estimator | Dual | SGD] = {
-    "fit": Estimator("ours, the whole estimator, untuned"),
-    "rule": Dual("ours, untuned", "secret", passes=None),
-    "tuned": Dual("ours, tuned", "secret", _BATCHES, _CLIPS),
-    "published": Dual("the published variant, tuned", "published", _BATCHES, _CLIPS),
-    "sequential": Dual("sequential, one epoch, tuned", "sequential", (10,), (1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1),
-    "primal": Dual("primal, tuned", "primal", (50,), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
-    "sgd": SGD("DP-SGD, last iterate, tuned", tail=False),
-    "tail": SGD("DP-SGD, tail average, tuned", tail=True),
+    "fit": Estimator("ours, the whole estimator, untuned", "C3"),
+    "rule": Dual("ours, untuned", "black", "secret", passes=None),
+    "tuned": Dual("ours, tuned", "C0", "secret", _BATCHES, _CLIPS),
+    "published": Dual("the published variant, tuned", "C9", "published", _BATCHES, _CLIPS),
+    "sequential": Dual("sequential, one epoch, tuned", "C4", "sequential", (10,), (1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1),
+    "primal": Dual("primal, tuned", "C5", "primal", (50,), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
+    "sgd": SGD("DP-SGD, last iterate, tuned", "C1", tail=False),
+    "tail": SGD("DP-SGD, tail average, tuned", "C2", tail=True),
 }
 """By the names that records have."""
 
@@ -186,7 +156,6 @@ METHODS: dict[str, Estimator | Dual | SGD] = {
 # The time of one epoch, against `X @ v` plus `X.T @ z` on the same rows in double precision. The solver has dense rows
 # in single precision, as an estimator stores them for it.
 
-TIMED_SIZE = (50_000, 100)
 DENSITY = 0.1  # of the sparse rows
 LIMITS = {"squared": 2.5, "hinge": 2.5, "logistic": 4.5, "squared_hinge": math.inf}
 TIMED = tuple(f"{kind}, {LOSSES[loss].words}" for kind in ("dense", "CSR") for loss in LIMITS)
@@ -214,15 +183,14 @@ def clocks(name: str, size: tuple[int, int], short: int = 1, long: int = 11) -> 
     """Seconds of one more epoch, between a short and a long run that are calibrated before, and of the products."""
     kind, loss = named(name)
     Z, targets = _rows(kind, loss, size)
-    data, runs = (Z if kind == "CSR" else Z.astype(np.float32), targets), []
-    for epochs in (short, long):
+    data = (Z if kind == "CSR" else Z.astype(np.float32), targets)
+
+    def clock(epochs: int) -> Callable[[], float]:
         solver = solvers.Dual(n_passes=epochs, batch_size=min(300, size[0]))
         run = Run(solver, asked(size, loss, Budget(1.0, 1e-3), sparse=kind == "CSR", intercept=True))
-        runs.append((run, run.promise()))
-
-    def epoch() -> float:
-        first, second = (run.fit(data, promise, 0, l2=1.0 / size[0])[1] for run, promise in runs)
-        return (second - first) / (long - short)
+        promise = run.promise()
+        return lambda: run.fit(data, promise, 0, l2=1.0 / size[0])[1]
 
     v, z = np.ones(size[1]), np.ones(size[0])
-    return {"epoch": epoch, "products": lambda: seconds(lambda: [(Z @ v, Z.T @ z) for _ in range(10)]) / 10}
+    products = lambda: seconds(lambda: [(Z @ v, Z.T @ z) for _ in range(10)]) / 10  # noqa: E731
+    return {"epoch": slope_clock(long - short, clock(short), clock(long)), "products": products}

@@ -3,44 +3,50 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.dp_scd import problems
 from benchmarks.dp_scd.methods import DENSITY, EPOCHS, LIMITS, METHODS, named
 from benchmarks.frame import Floats
-from benchmarks.frame.page import Page
-from benchmarks.frame.plots import Canvas, Line, Panel
-from benchmarks.frame.tables import by_epsilon, counted, lines, table, verdict
+from benchmarks.frame.page import Page, Seeds
+from benchmarks.frame.plots import Canvas, Panel, level, spread_out, traced
+from benchmarks.frame.tables import by_epsilon, counted, table, verdict
+from benchmarks.frame.tuning import Point
 
 TRACED = ("tuned", "published", "sgd")
-WANTED = [  # where, the score to reach, whom the verdict is on, and what is asked
-    ("Logistic, phishing", 0.1, "n^-2", 0.085, ("rule", "fit", "tuned"), "test error at most .085"),
-    ("SVM, adult", 0.1, "1e-3", 0.17, ("rule", "fit"), "test error at most .17"),
-    ("Ridge, california_housing", 1.0, "1e-3", None, ("rule", "fit", "tuned"), "MSE at most 2% above not private"),
+LABELS = {method.label: model for model, method in METHODS.items()}
+
+
+class Wanted(NamedTuple):
+    """A score to reach: where, at most how much (or 2% above that without privacy), and whom the verdict is on."""
+
+    problem: str
+    epsilon: float
+    delta: str
+    most: float | None
+    judged: tuple[str, ...]
+    asked: str
+
+
+WANTED = [
+    Wanted("Logistic, phishing", 0.1, "n^-2", 0.085, ("rule", "fit", "tuned"), "test error at most .085"),
+    Wanted("SVM, adult", 0.1, "1e-3", 0.17, ("rule", "fit"), "test error at most .17"),
+    Wanted(
+        "Ridge, california_housing", 1.0, "1e-3", None, ("rule", "fit", "tuned"), "MSE at most 2% above not private"
+    ),
 ]
 REFERENCES = {
     "optimum": "the optimum of the paper's problem",
     "standardised": "scikit-learn, standardised columns",
     "limit": "the same fit at an infinite epsilon",
 }
-TUNED = {"rule": "-", "fit": "-", "sequential": "clip", "primal": "clip", "tuned": "batch, clip"} | {
-    "published": "batch, clip", "sgd": "batch, clip, step", "tail": "batch, clip, step",
-}  # fmt: skip
-COLORS = {"fit": "C3", "rule": "black", "tuned": "C0", "published": "C9", "sequential": "C4"} | {
-    "primal": "C5", "sgd": "C1", "tail": "C2",
-}  # fmt: skip
 
 
 def _number(value: float, near: float | None = None) -> str:
     """Four digits behind the point of errors, one of large numbers; of a spread, as many as its mean has."""
     return f"{value:.4f}" if (value if near is None else near) < 10 else f"{value:,.1f}"
-
-
-def _cell(values: Sequence[float]) -> str:
-    mean = float(np.mean(values)) if values else 0.0
-    return f"{_number(mean)} ± {_number(float(np.std(values)), mean)}" if values else "-"
 
 
 def _excess(scores: dict[str, list[float]]) -> list[float]:
@@ -55,17 +61,21 @@ class DualPage(Page):
     template = Path(__file__).with_name("page.md")
     train, epochs, density = problems.TRAIN_PART, EPOCHS, DENSITY
 
+    def cell(self, values: Sequence[float]) -> str:
+        mean = float(np.mean(values)) if values else 0.0
+        return f"{_number(mean)} ± {_number(float(np.std(values)), mean)}" if values else "-"
+
     def names(self, part: str) -> list[str]:
         """Problems with records in that table, the paper's first."""
-        return self.results.sets(part, order=problems.NAMES)
+        return self.results.sets(part, order=problems.CASES)
 
-    def scores(self, *where: Any) -> list[float]:
-        return self.results.values("score", *where)
+    def score(self, *where: Any) -> Seeds:
+        return self.scores("score", *where)
 
-    def deltas(self, problem: str) -> list[str]:
-        """The deltas that were run, by name."""
+    def utilities(self, problem: str) -> list[str]:
+        """The tables of utility of a problem, one for each delta."""
         found = [name for name in self.results.distinct("table") if name.startswith("utility, ")]
-        return [name.removeprefix("utility, ") for name in found if self.results.rows(name, problem)]
+        return [name for name in found if self.results.rows(name, problem)]
 
     def grid(self, problem: str, model: str) -> tuple[list[float], list[float], Floats]:
         """Batches, clips, and mean scores by clip and batch."""
@@ -74,141 +84,124 @@ class DualPage(Page):
         means = np.mean([row.scores["score"] for row in rows], axis=0)
         return batches, clips, means.reshape(len(batches), len(clips)).T
 
-    def targets(self) -> str:
-        head = ["where", "asked", "method", "score", "not private", "above it", ""]
-        return lines(head, [*self._scores_to_reach(), *self._times_to_reach()])
-
-    def _scores_to_reach(self) -> Iterator[list[str]]:
-        for problem, epsilon, delta, limit, judged, asked in WANTED:
+    def scores_to_reach(self) -> Iterator[dict[str, Any]]:
+        for wanted in WANTED:
             for model, method in METHODS.items():
-                scores = self.scores(f"utility, {delta}", problem, model, epsilon)
-                if not scores or model in ("sequential", "primal"):
-                    continue
+                found = self.score(f"utility, {wanted.delta}", wanted.problem, model, wanted.epsilon)
                 for name in ("standardised", "limit") if model == "fit" else ("optimum",):
-                    found = self.scores("plain", problem, name)
-                    if found:
-                        mean, plain = float(np.mean(scores)), float(np.mean(found))
-                        told = verdict(mean <= (1.02 * plain if limit is None else limit)) if model in judged else ""
-                        where = f"{problem}, epsilon = {epsilon:g}, delta = {delta}"
-                        above = [f"{_number(plain)}, {REFERENCES[name]}", f"{100 * (mean / plain - 1):+.2f}%"]
-                        yield [where, asked, method.label, _cell(scores), *above, told]
+                    plain = self.score("plain", wanted.problem, name).average
+                    if found and plain == plain and model not in ("sequential", "primal"):
+                        most = 1.02 * plain if wanted.most is None else wanted.most
+                        told = verdict(found.average <= most) if model in wanted.judged else ""
+                        above = {"plain": _number(plain), "above": 100 * (found.average / plain - 1)}
+                        above |= {"reference": REFERENCES[name], "verdict": told}
+                        yield {"wanted": wanted, "label": method.label, "score": found} | above
 
-    def _times_to_reach(self) -> Iterator[list[str]]:
-        for name in self.names("timing"):
-            taken, limit = self._timed(name)
-            if math.isfinite(limit):
-                ratio, asked = taken["epoch"] / taken["products"], f"at most {limit:g} times the two products"
-                yield [f"one epoch, {name}", asked, "ours", f"{ratio:.2f} times", "", "", verdict(ratio <= limit)]
+    def times_to_reach(self) -> Iterator[dict[str, Any]]:
+        return (timed for timed in self.times() if math.isfinite(timed["limit"]))
 
     def problems(self) -> Iterator[dict[str, Any]]:
         for name in self.names("plain"):
-            if self.deltas(name):
-                n, d = self.results.size("plain", name)
-                plain = {m: _cell(self.scores("plain", name, m)) for m in ("optimum", "standardised", "zero", "limit")}
-                if plain["limit"] != "-":
-                    plain["standardised"] += f"; the whole estimator at an infinite epsilon: {plain['limit']}"
+            parts = self.utilities(name)
+            if parts:
+                plain: dict[str, Any] = {m: self.score("plain", name, m) for m in ("optimum", "standardised", "zero")}
+                limit = self.score("plain", name, "limit")
+                plain["limit"] = f"; the whole estimator at an infinite epsilon: {limit}" if limit else ""
                 kind = "mean squared error" if problems.CASES[name][1] == "squared" else "part of wrong predictions"
-                tables = "\n\n".join(self._utility(name, delta) for delta in self.deltas(name))
-                yield {"name": name, "n": n, "d": d, "kind": kind, "tables": tables, **plain}
+                tables = "\n\n".join(self._utility(part, name) for part in parts)
+                yield {"name": name, "size": self.results.size("plain", name), "kind": kind, "tables": tables} | plain
 
-    def _utility(self, name: str, delta: str) -> str:
-        part = f"utility, {delta}"
-        rows = {method.label: model for model, method in METHODS.items()}
+    def _utility(self, part: str, name: str) -> str:
         columns = by_epsilon(self.results.epsilons(part, name))
-        return table(f"delta = {delta}", rows, columns, lambda model, e: _cell(self.scores(part, name, model, e)))
+        corner = part.replace("utility,", "delta =")
+        return table(corner, LABELS, columns, lambda model, e: self.score(part, name, model, e))
 
     def duels(self) -> str:
         """At how many budgets each of ours has the lower mean, or the same."""
-        others, rows = ("published", "sgd", "tail"), []
-        for name in self.names("plain"):
-            parts = [f"utility, {delta}" for delta in self.deltas(name)]
-            budgets = [(part, name, e) for part in parts for e in self.results.epsilons(part, name)]
-            for model in ("fit", "rule", "tuned"):
-                found = (
-                    [[self.scores(part, name, m, e) for m in (model, other)] for part, name, e in budgets]
-                    for other in others
-                )
-                rows.append([name, METHODS[model].label, *(counted(pairs, np.less_equal) for pairs in found)])
-        return lines(["problem", "", *(METHODS[other].label for other in others)], rows)
 
-    def counts(self) -> str:
+        def cell(where: tuple[str, str], other: str) -> str:
+            name, model = where
+            budgets = [(part, e) for part in self.utilities(name) for e in self.results.epsilons(part, name)]
+            pairs = ([self.score(part, name, m, e) for m in (model, other)] for part, e in budgets)
+            return counted(pairs, np.less_equal)
+
+        pairs = [(name, model) for name in self.names("plain") for model in ("fit", "rule", "tuned")]
+        rows = {(name, METHODS[model].label): (name, model) for name, model in pairs}
+        columns = {METHODS[other].label: other for other in ("published", "sgd", "tail")}
+        return table(("problem", ""), rows, columns, cell, whole=True)
+
+    def counts(self) -> Iterator[dict[str, Any]]:
         """How many points each method was tuned over."""
-        rows = []
         parts = [name for name in self.results.distinct("table") if name.startswith("tuning")]
         for model, method in METHODS.items():
-            records = [r for part in parts for r in self.results.rows(part) if r.model == model]
-            tried = f"{max(r.scores['tried'][0] for r in records):.0f}" if records else "none"
-            batches = [point.batch for point in method.grid]
-            edge = [sum(r.scores["batch"][0] == end for r in records) for end in (min(batches), max(batches))]
-            tuned = records and min(batches) < max(batches)
-            told = f"{edge[0]} and {edge[1]} of {len(records)}" if tuned else "-"
-            rows.append([method.label, TUNED[model], tried, told])
-        return lines(["method", "tuned", "points", "took the smallest and largest batch"], rows)
+            records = [r.scores for part in parts for r in self.results.rows(part) if r.model == model]
+            tried = f"{max(scores['tried'][0] for scores in records):.0f}" if records else "none"
+            values = dict(zip(Point._fields, zip(*method.grid, strict=True), strict=True))
+            tuned = ", ".join(name for name, found in values.items() if len(set(found)) > 1)
+            ends = min(values["batch"]), max(values["batch"])
+            edge = [sum(scores["batch"][0] == end for scores in records) for end in ends]
+            told = f"{edge[0]} and {edge[1]} of {len(records)}" if records and "batch" in tuned else "-"
+            yield {"label": method.label, "tuned": tuned or "-", "tried": tried, "edge": told}
 
-    def traced_epsilons(self, name: str) -> list[float]:
-        return [epsilon for epsilon in self.results.epsilons("convergence", name) if math.isfinite(epsilon)]
+    def traced_at(self, part: str = "convergence") -> dict[tuple[str, str], tuple[str, float]]:
+        """Problems and epsilons of Figure 2."""
+        pairs = [(name, e) for name in self.names(part) for e in self.results.epsilons(part, name) if math.isfinite(e)]
+        return {(name, f"{epsilon:g}"): (name, epsilon) for name, epsilon in pairs}
 
     def convergence(self) -> str:
         """Where the runs of Figure 2 end."""
-        rows = []
-        for name in self.names("convergence"):
-            for epsilon in self.traced_epsilons(name):
-                runs = [*((model, epsilon) for model in TRACED), (f"noiseless {epsilon:g}", math.inf)]
-                ends = [[_excess(r.scores)[-1] for r in self.results.rows("convergence", name, *at)] for at in runs]
-                rows.append([name, f"{epsilon:g}", *(f"{np.mean(end):.3f}" if end else "-" for end in ends)])
-        ours = ["ours, tuned", "published, tuned", "DP-SGD, last iterate, tuned", "ours, no noise"]
-        return lines(["problem", "epsilon", *ours], rows)
 
-    def grids(self) -> str:
+        def cell(where: tuple[str, float], model: str) -> str:
+            name, epsilon = where
+            at = (f"noiseless {epsilon:g}", math.inf) if model == "noiseless" else (model, epsilon)
+            ends = [_excess(r.scores)[-1] for r in self.results.rows("convergence", name, *at)]
+            return f"{Seeds(ends):.3f}"
+
+        columns = {"ours, tuned": "tuned", "published, tuned": "published", METHODS["sgd"].label: "sgd"}
+        return table(("problem", "epsilon"), self.traced_at(), columns | {"ours, no noise": "noiseless"}, cell)
+
+    def grids(self) -> Iterator[dict[str, Any]]:
         """How flat the maps of Figure 3 are."""
-        rows = []
         for name in self.names("grid"):
             for model, label in (("tuned", "ours"), ("published", "published")):
                 batches, clips, values = self.grid(name, model)
                 place, best, rule = np.unravel_index(int(np.argmin(values)), values.shape), float(values.min()), "-"
-                at = f"{_number(best)} (batch {batches[place[1]]:.0f}, clip {clips[place[0]]:g})"
                 if 300.0 in batches and 1.0 in clips:
                     rule = f"{100 * (values[clips.index(1.0), batches.index(300.0)] / best - 1):+.1f}%"
-                rows.append([name, label, at, f"{np.mean(values <= 1.05 * best):.0%}", rule])
-        return lines(["problem", "variant", "best cell", "within 5%", "the rule's point"], rows)
+                found = {"best": _number(best), "batch": batches[place[1]], "clip": clips[place[0]], "rule": rule}
+                yield {"name": name, "label": label, "near": np.mean(values <= 1.05 * best)} | found
 
-    def _timed(self, name: str) -> tuple[dict[str, float], float]:
-        """Median seconds, and the limit of their ratio; sparse rows have none."""
-        kind, loss = named(name)
-        taken = {model: self.results.seconds("timing", name, model) or 0.0 for model in ("epoch", "products")}
-        return taken, LIMITS[loss] if kind == "dense" else math.inf
-
-    def time_table(self) -> str:
-        rows = []
+    def times(self) -> Iterator[dict[str, Any]]:
+        """Milliseconds, and the limit of their ratio; sparse rows have none."""
         for name in self.names("timing"):
-            taken, limit = self._timed(name)
-            asked, ratio = f"{limit:g}" if math.isfinite(limit) else "-", taken["epoch"] / taken["products"]
-            rows.append([name, *(f"{1e3 * took:.3g}" for took in taken.values()), f"{ratio:.2f}", asked])
-        return lines(["rows, loss", "epoch, ms", "products, ms", "ratio", "at most"], rows)
+            kind, loss = named(name)
+            epoch, products = (1e3 * self.seconds("timing", name, model).average for model in ("epoch", "products"))
+            limit, ratio = LIMITS[loss] if kind == "dense" else math.inf, epoch / products
+            asked = f"{limit:g}" if math.isfinite(limit) else "-"
+            found = {"epoch": epoch, "products": products, "ratio": ratio, "limit": limit, "asked": asked}
+            yield {"name": name, "verdict": verdict(ratio <= limit)} | found
 
-    def chosen(self) -> str:
-        rows = []
-        for name in problems.NAMES:
-            for delta in self.deltas(name):
-                for model, method in METHODS.items():
-                    cells = []
-                    for epsilon in self.results.epsilons(f"tuning, {delta}", name, model):
-                        (record,) = self.results.rows(f"tuning, {delta}", name, model, epsilon)
-                        score, batch, clip, step = (record.scores[k][0] for k in ("score", "batch", "clip", "step"))
-                        last = f", {step:g}" if step else ""
-                        cells.append(f"{epsilon:g}: {_number(score)} ({batch:.0f}, {clip:g}{last})")
-                    if cells:
-                        rows.append([name, delta, method.label, "; ".join(cells)])
-        return lines(["problem", "delta", "method", "by epsilon"], rows)
+    def chosen(self) -> Iterator[dict[str, Any]]:
+        parts = [(name, part.replace("utility", "tuning")) for name in problems.CASES for part in self.utilities(name)]
+        for name, part, model in [(*at, model) for at in parts for model in METHODS]:
+            told = []
+            for epsilon in self.results.epsilons(part, name, model):
+                (record,) = self.results.rows(part, name, model, epsilon)
+                score, batch, clip, step = (record.scores[k][0] for k in ("score", "batch", "clip", "step"))
+                last = f", {step:g}" if step else ""
+                told.append(f"{epsilon:g}: {_number(score)} ({batch:.0f}, {clip:g}{last})")
+            if told:
+                delta = part.removeprefix("tuning, ")
+                yield {"name": name, "delta": delta, "label": METHODS[model].label, "told": "; ".join(told)}
 
     def figures(self, folder: Path) -> None:
         parts = [part for part in ("utility, 1e-3", "utility, n^-1.5") if self.names(part)]
-        names = [name for name in self.names(parts[0]) if self.scores("plain", name, "optimum")] if parts else []
+        names = [name for name in self.names(parts[0]) if self.score("plain", name, "optimum")] if parts else []
         panels = [self._utility_panel(part, name) for part in parts for name in names]
         Canvas().draw(folder / "dp_scd_figure_1.png", panels, len(names))
         names = self.names("convergence")
-        epsilons = self.traced_epsilons(names[0]) if names else []
-        panels = [self._convergence_panel(epsilon, name) for epsilon in epsilons for name in names]
+        places = sorted(self.traced_at().values(), key=lambda at: at[1])
+        panels = [self._convergence_panel(epsilon, name) for name, epsilon in places]
         Canvas().draw(folder / "dp_scd_figure_2.png", panels, len(names))
         names = self.names("grid")
         panels = [self._grid_panel(model, name) for model in ("tuned", "published") for name in names]
@@ -217,32 +210,27 @@ class DualPage(Page):
     def _utility_panel(self, part: str, name: str) -> Panel:
         """Bands are one standard deviation; what is far worse than no model is cut off."""
         epsilons, drawn = self.results.epsilons(part, name), []
-        for model, color in COLORS.items():
-            x = [e for e in epsilons if self.scores(part, name, model, e)]
-            if x:
-                y = np.array([self.scores(part, name, model, e) for e in x])
-                mean, spread = y.mean(axis=1), y.std(axis=1)
-                drawn.append(_traced(METHODS[model].label, mean, x, color, (mean - spread, mean + spread)))
-        best, zero = (float(np.mean(self.scores("plain", name, model))) for model in ("optimum", "zero"))
-        drawn.append(Line("not private", best, style={"color": "grey", "linestyle": "--", "linewidth": 1}))
-        drawn.append(Line("no model", zero, style={"color": "grey", "linestyle": ":", "linewidth": 1}))
+        for model, method in METHODS.items():
+            found = {e: self.score(part, name, model, e) for e in epsilons}
+            drawn += spread_out(method.label, found, {"color": method.color}, band=True)
+        best, zero = (self.score("plain", name, model).average for model in ("optimum", "zero"))
+        drawn += [level("not private", best), level("no model", zero, ":")]
 
         def cut(axes: Any, _: Any) -> None:
             axes.set_ylim(best - 0.1 * (zero - best), zero + 0.25 * (zero - best))
 
-        title = f"{name}, delta = {part.removeprefix('utility, ')}"
+        title = f"{name}, {part.replace('utility,', 'delta =')}"
         return Panel(title, "epsilon", _measure(name), drawn, ("log", "linear"), epsilons, cut)
 
     def _convergence_panel(self, epsilon: float, name: str) -> Panel:
         runs = [(f"noiseless {epsilon:g}", math.inf, "ours, tuned batch, no noise", "grey")]
-        runs += [(model, epsilon, METHODS[model].label, COLORS[model]) for model in TRACED]
+        runs += [(model, epsilon, METHODS[model].label, METHODS[model].color) for model in TRACED]
         drawn = []
         for model, at, label, color in runs:
             rows = self.results.rows("convergence", name, model, at)
             if rows:
                 values = np.array([_excess(row.scores) for row in rows])
-                x, band = np.array([0.0, *rows[0].scores["epochs"]]), (values.min(axis=0), values.max(axis=0))
-                drawn.append(_traced(label, values.mean(axis=0), x, color, band))
+                drawn.append(traced(label, [0.0, *rows[0].scores["epochs"]], values, color))
         title = f"{name}, epsilon = {epsilon:g}"
         return Panel(title, "epochs", "objective above the optimum", drawn, ("linear", "log"))
 
@@ -250,7 +238,7 @@ class DualPage(Page):
         """Colours are shared by both variants; a star is where the rule is."""
         batches, clips, values = self.grid(name, model)
         shared = np.concatenate([self.grid(name, m)[2].ravel() for m in ("tuned", "published")])
-        low, zero = shared.min(), float(np.mean(self.scores("plain", name, "zero") or [shared.max()]))
+        low, zero = shared.min(), float(np.mean(self.score("plain", name, "zero") or [shared.max()]))
 
         def paint(axes: Any, figure: Any) -> None:
             colors = {"cmap": "viridis_r", "vmin": low, "vmax": max(zero, low)}
@@ -267,7 +255,3 @@ class DualPage(Page):
 
 def _measure(problem: str) -> str:
     return "test MSE" if problems.CASES[problem][1] == "squared" else "test error"
-
-
-def _traced(label: str, y: Any, x: Any, color: str, band: tuple[Any, Any]) -> Line:
-    return Line(label, y, x, {"color": color, "linewidth": 1.2, "marker": "o", "markersize": 3}, band)

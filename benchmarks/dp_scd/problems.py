@@ -7,20 +7,17 @@ which is the same problem.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cache
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.frame import Floats, sets
-from benchmarks.frame.losses import Linear
+from benchmarks.frame.losses import Linear, fitted
 from benchmarks.frame.solvers import LIMIT
 
 # The set, the loss and the paper's lambda for each.
@@ -30,7 +27,6 @@ CASES: dict[str, tuple[str, str, float]] = {
     "Logistic, phishing": ("phishing", "logistic", 1e-4),
     "SVM, adult": ("adult", "hinge", 1e-5),
 }
-NAMES = tuple(CASES)
 TRAIN_PART = 0.75
 
 
@@ -51,6 +47,11 @@ class Split(Linear):
     def largest_slope(self) -> float:
         """What no dual variable of a sensible model exceeds."""
         return LIMIT if self.loss == "squared" else 1.0
+
+    @property
+    def clip_unit(self) -> float:
+        """The longest gradient of a row at a sensible model."""
+        return self.largest_slope * math.sqrt(self.X.shape[1])
 
     @property
     def unit_rows(self) -> tuple[Floats, Floats]:
@@ -81,40 +82,12 @@ class Split(Linear):
             return self.score(np.zeros(self.X.shape[1]))
         return min(self.score_of_margins(np.full(len(self.y_test), sign)) for sign in (-1.0, 1.0))
 
-    @cached_property
-    def solution(self) -> Floats:
-        """The minimiser, by scikit-learn."""
-        n, d = self.shape
-        root = math.sqrt(d)
-        plain: Any
-        if self.loss == "squared":
-            plain = Ridge(alpha=n * self.l2, fit_intercept=False)
-        elif self.loss == "logistic":
-            plain = LogisticRegression(C=1.0 / (n * self.l2), fit_intercept=False, solver="newton-cholesky", tol=1e-8)
-        else:
-            strength = d / (n * self.l2)  # liblinear likes rows of norm 1
-            plain = LinearSVC(loss="hinge", C=strength, fit_intercept=False, max_iter=5_000, random_state=0)
-            return np.ravel(_fitted(plain, self.X / root, self.y).coef_) / root
-        return np.ravel(_fitted(plain, self.X, self.y).coef_)
-
     def standardised_score(self) -> float:
         """Of scikit-learn's defaults on standardised columns with an intercept: what a whole fit of ours is after."""
-        plain: Any
-        if self.loss == "squared":
-            plain = Ridge()
-        elif self.loss == "logistic":
-            plain = LogisticRegression()
-        else:
-            plain = LinearSVC(loss="hinge", max_iter=100, random_state=0)
-        pipeline = _fitted(make_pipeline(StandardScaler(), plain), self.X, self.y)
-        margins = pipeline.predict(self.X_test)
-        return self.score_of_margins(margins)
-
-
-def _fitted(model: Any, X: Floats, y: Floats) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # liblinear stops within its iterations
-        return model.fit(X, y)
+        plain = {"squared": Ridge(), "logistic": LogisticRegression()}
+        svc = LinearSVC(loss="hinge", max_iter=100, random_state=0)
+        pipeline = fitted(make_pipeline(StandardScaler(), plain.get(self.loss, svc)), self.X, self.y)
+        return self.score_of_margins(pipeline.predict(self.X_test))
 
 
 @dataclass(frozen=True, eq=False)

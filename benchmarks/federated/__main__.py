@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.federated import blocks, methods, paper, problems, timing
@@ -37,49 +38,28 @@ DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold label
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run. Sizes are rows and columns."""
+def named_sizes(effort: Any) -> dict[str, tuple[int, int]]:
+    """As the page writes them."""
+    return {_size_name(size): tuple(size) for size in effort.sizes}
 
-    seeds: int = 3  # of data and noise
-    number_seeds: int = 6  # of marginals in the numbers to reach
-    rival_seeds: int = 1  # of what stands next to marginals where a fit is slow: the numbers to reach
-    sizes: tuple[tuple[int, int], ...] = ((800, 8_000), (100_000, 8_000))  # Figures 5 to 8: the paper's, and ours
-    many: tuple[int, int] = (100_000, 40_000)  # of the numbers to reach
-    active: tuple[tuple[int, float | None], ...] = (
-        (8, None), (16, None), (40, None), (400, None), (40, problems.RADIUS), (400, problems.RADIUS),
-    )  # fmt: skip
-    compared: tuple[tuple[int, int], ...] = ((2_000, 20_000), (200, 2_000))  # Figure 3
-    iterations: tuple[int, ...] = (4, 8, 16, 32)
-    rows: tuple[int, ...] = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 100_000)  # Figure 4
-    parties: tuple[int, ...] = (2, 4, 8, 16)
-    epsilons: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
-    shares: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
-    sketches: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)  # of the rows
-    block_size: tuple[int, int] = (1_000, 10_000)  # Figures 1 and 2
-    ratios: tuple[float, ...] = (0.1, 0.01, 0.001)
-    traced: int = 300
-    most_rows: int | None = None
-    rounds: int = 200  # that overhead is measured over
-    turns: int = 5
 
-    def named_sizes(self) -> dict[str, tuple[int, int]]:
-        """As the page writes them."""
-        return {_size_name(size): size for size in self.sizes}
+def named_active(effort: Any) -> dict[str, tuple[int, float | None]]:
+    """Problems of the numbers to reach."""
+    return {
+        f"{active} active columns, radius {f'{radius:g}' if radius else 'of the truth'}": (active, radius or None)
+        for active, radius in effort.active
+    }
 
-    def named_active(self) -> dict[str, tuple[int, float | None]]:
-        """Problems of the numbers to reach."""
-        told = {pair: "of the truth" if pair[1] is None else f"{pair[1]:g}" for pair in self.active}
-        return {f"{pair[0]} active columns, radius {told[pair]}": pair for pair in self.active}
 
-    def named_compared(self) -> dict[str, tuple[tuple[int, int], float]]:
-        """Sizes and densities of Figure 3."""
-        pairs = [(size, density) for size in self.compared for density in (0.1, 0.05)]
-        return {f"{_size_name(size)}, {density:.0%}": (size, density) for size, density in pairs}
+def named_compared(effort: Any) -> dict[str, tuple[tuple[int, int], float]]:
+    """Sizes and densities of Figure 3."""
+    pairs = [(tuple(size), density) for size in effort.compared for density in (0.1, 0.05)]
+    return {f"{_size_name(size)}, {density:.0%}": (size, density) for size, density in pairs}
 
-    def named_ratios(self) -> list[str]:
-        """Densities of entries and of the truth of Figure 1."""
-        return [f"{density:g} / {active:g}" for active in self.ratios for density in self.ratios]
+
+def named_ratios(effort: Any) -> list[str]:
+    """Densities of entries and of the truth of Figure 1."""
+    return [f"{density:g} / {active:g}" for active in effort.ratios for density in effort.ratios]
 
 
 def _size_name(size: tuple[int, ...]) -> str:
@@ -107,15 +87,15 @@ class Point:
         return problems.synthetic(*self.size, self.density, active, self.radius, seed)
 
 
-def _numbers(name: str, effort: Effort) -> Iterator[Point]:
-    active, radius = effort.named_active()[name]
+def _numbers(name: str, effort: Any) -> Iterator[Point]:
+    active, radius = named_active(effort)[name]
     rivals = tuple(method for method in METHODS if method != MARGINALS)
     yield Point(ALL, effort.many, (MARGINALS,), active=active, radius=radius)
     yield Point(ALL, effort.many, rivals, active=active, radius=radius, most_seeds=effort.rival_seeds)
 
 
-def _by_iterations(name: str, effort: Effort) -> Iterator[Point]:
-    size, density = effort.named_compared()[name]
+def _by_iterations(name: str, effort: Any) -> Iterator[Point]:
+    size, density = named_compared(effort)[name]
     yield Point(ALL, size, (MARGINALS, CENTRAL), density=density)
     for count in effort.iterations:
         yield Point(count, size, SHARING, Setting(options={"protocol__n_iter": count}), density)
@@ -123,7 +103,7 @@ def _by_iterations(name: str, effort: Effort) -> Iterator[Point]:
         yield Point(count, size, (CENTRAL,), given, density, called="central, given")
 
 
-def _by_rows(_: str, effort: Effort) -> Iterator[Point]:
+def _by_rows(_: str, effort: Any) -> Iterator[Point]:
     for rows in effort.rows:
         size = (rows, effort.sizes[0][1])
         yield Point(rows, size, (CENTRAL, SHORT))
@@ -132,25 +112,25 @@ def _by_rows(_: str, effort: Effort) -> Iterator[Point]:
                 yield Point(rows, size, (method,), Setting(parties=count), called=f"{method}, K = {count}")
 
 
-def _by_parties(name: str, effort: Effort) -> Iterator[Point]:
-    size = effort.named_sizes()[name]
+def _by_parties(name: str, effort: Any) -> Iterator[Point]:
+    size = named_sizes(effort)[name]
     yield Point(ALL, size, (CENTRAL, SHORT))
     for count in effort.parties:
         yield Point(count, size, (MARGINALS, *SHARING), Setting(parties=count))
 
 
-def _by_epsilon(name: str, effort: Effort) -> Iterator[Point]:
+def _by_epsilon(name: str, effort: Any) -> Iterator[Point]:
     for epsilon in effort.epsilons:
-        yield Point(f"{epsilon:g}", effort.named_sizes()[name], tuple(METHODS), Setting(epsilon=epsilon))
+        yield Point(f"{epsilon:g}", named_sizes(effort)[name], tuple(METHODS), Setting(epsilon=epsilon))
 
 
-def _by_share(name: str, effort: Effort) -> Iterator[Point]:
+def _by_share(name: str, effort: Any) -> Iterator[Point]:
     for share in effort.shares:
-        yield Point(f"{share:g}", effort.named_sizes()[name], (MARGINALS, PRODUCT, BEST), share=share)
+        yield Point(f"{share:g}", named_sizes(effort)[name], (MARGINALS, PRODUCT, BEST), share=share)
 
 
-def _by_sketch(name: str, effort: Effort) -> Iterator[Point]:
-    size = effort.named_sizes()[name]
+def _by_sketch(name: str, effort: Any) -> Iterator[Point]:
+    size = named_sizes(effort)[name]
     yield Point(ALL, size, (MARGINALS,))
     for length in dict.fromkeys(max(8, round(ratio * size[0])) for ratio in effort.sketches):
         yield Point(length, size, (PRODUCT, BEST), Setting(options={"sketch__size": length}))
@@ -165,7 +145,7 @@ def _keep(
     job.keep(model, epsilon, seed, *measured, set=name, size=(*problem.size, PARTIES))
 
 
-def points_run(points: Callable[[str, Effort], Iterator[Point]]) -> Callable[[Job], None]:
+def points_run(points: Callable[[str, Any], Iterator[Point]]) -> Callable[[Job], None]:
     """Every point with every seed; what is not private once for each problem."""
 
     def run(job: Job) -> None:
@@ -272,29 +252,25 @@ BENCHMARK = Benchmark(
     "federated",
     __doc__,
     {
-        "numbers": Part(points_run(_numbers), lambda effort: tuple(effort.named_active())),
+        "numbers": Part(points_run(_numbers), named_active),
         "correlated": Part(run_correlated, [f"{among} parties" for among in (2, PARTIES)]),
         "labels": Part(run_labels, lambda _: [DENSE, *(name for name in LABELLED if name in problems.REAL)]),
         "overhead": Part(run_overhead, (ALL,)),
         "printed": Part(run_printed, lambda _: tuple(paper.named())),
-        "figure 1": Part(run_samplings, lambda effort: effort.named_ratios()),
+        "figure 1": Part(run_samplings, named_ratios),
         "figure 2": Part(run_workers, (ALL,)),
-        "figure 3": Part(points_run(_by_iterations), lambda effort: tuple(effort.named_compared())),
+        "figure 3": Part(points_run(_by_iterations), named_compared),
         "figure 4": Part(points_run(_by_rows), (ALL,)),
-        "figure 5": Part(points_run(_by_parties), lambda effort: tuple(effort.named_sizes())),
-        "figure 6": Part(points_run(_by_epsilon), lambda effort: tuple(effort.named_sizes())),
-        "figure 7": Part(points_run(_by_share), lambda effort: tuple(effort.named_sizes())),
-        "figure 8": Part(points_run(_by_sketch), lambda effort: tuple(effort.named_sizes())),
+        "figure 5": Part(points_run(_by_parties), named_sizes),
+        "figure 6": Part(points_run(_by_epsilon), named_sizes),
+        "figure 7": Part(points_run(_by_share), named_sizes),
+        "figure 8": Part(points_run(_by_sketch), named_sizes),
         "figure 9": Part(run_real, lambda _: tuple(problems.REAL)),
     },
     FederatedPage,
-    Effort(),
-    Effort(
-        1, 1, 1, ((400, 600), (4_000, 600)), (4_000, 800), ((8, None),), ((300, 600),), (4, 8), (500, 2_000, 8_000),
-        (2, 4), (0.1, 1.0, 10.0), (0.1, 0.5, 0.9), (0.05, 1.0), (200, 1_000), (0.1, 0.01), 50, 2_000, 40, 2,
-    ),
+    Path(__file__).with_name("effort.toml"),
     tuple(METHODS),
-)  # fmt: skip
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -2,9 +2,11 @@
 
 import argparse
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -16,6 +18,22 @@ from benchmarks.frame.records import Record, Store
 FOLDER = Path(__file__).resolve().parents[1]
 RESULTS = FOLDER / "results"
 SPLIT = " | "  # in the name of a set: between that of its case and the value of what is varied
+
+
+class Effort(SimpleNamespace):
+    """How much is run. A TOML file says it, and under `quick` what is different there; None is written "all"."""
+
+    @classmethod
+    def read(cls, path: Path, quick: bool = False) -> "Effort":
+        """Of a file."""
+        told = tomllib.loads(path.read_text(encoding="utf8"))
+        changed = told.pop("quick")
+        found = told | changed if quick else told
+        return cls(**{key: None if value == "all" else value for key, value in found.items()})
+
+    def but(self, **changed: Any) -> "Effort":
+        """The same with something else."""
+        return Effort(**vars(self) | changed)
 
 
 @dataclass
@@ -97,9 +115,11 @@ class Benchmark:
     about: str
     parts: dict[str, Part]
     page: type[Page]
-    full: Any
-    quick: Any
-    methods: tuple[str, ...] = field(default=())
+    efforts: Path
+    methods: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.full, self.quick = Effort.read(self.efforts), Effort.read(self.efforts, quick=True)
 
     def main(self, argv: list[str] | None = None) -> None:
         """Measure in one thread, say what was skipped, and draw the page from all that is on record."""

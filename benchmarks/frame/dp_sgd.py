@@ -6,13 +6,14 @@ be compared with, not to protect anyone.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.frame import Floats
+from benchmarks.frame.tuning import Point
 from tacit.privacy import Budget, Plan, Release, Unit
 
 
@@ -55,32 +56,40 @@ class Descent:
         self.weights = np.sign(moved) * shrunk / (1.0 + self._steps * problem.l2)
 
 
-def weights_along(
-    problem: Any,
-    passes: int,
-    batch: int,
-    points: Iterable[tuple[float, float]],
-    seed: int,
-    at: Iterable[int],
-    *,
-    noiseless: bool = False,
-) -> tuple[list[Floats], list[float]]:
-    """The weights after each of the passes `at`, of a run planned for `passes`; and the seconds until then.
+class Iterates(NamedTuple):
+    """Of some points: the weights after some passes, the mean of those of the second half, seconds until then."""
 
-    A point is a step, in units of one over the largest curvature, and a clip.
+    last: Floats  # by passes, weights and points
+    tail: Floats
+    seconds: Floats
+
+
+def descents(
+    problem: Any, budget: Budget, points: Sequence[Point], seed: int, passes: int, marks: Sequence[int] = ()
+) -> Iterates:
+    """A run planned for these passes at each point, looked at after each of the marks (by default at the end).
+
+    All points of a batch go together, on the same samples. Steps are in units of one over the largest curvature, clips
+    in the problem's own unit. Without privacy there is no noise.
     """
-    n, multiplier = len(problem.y), 0.0
-    if not noiseless:
-        multiplier = noise_multiplier(n, batch, problem.epsilon, problem.delta, steps_of(n, batch, passes))
-    steps, clips = np.array(list(points)).T
-    start, done = time.perf_counter(), 0
-    descent = Descent(problem, batch, steps / problem.global_smoothness, clips, multiplier, seed)
-    weights, seconds = [], []
-    with np.errstate(all="ignore"):  # a bad setting may diverge
-        for mark in at:
-            for _ in range(done, steps_of(n, batch, mark)):
+    (n, d), marks = problem.X.shape, marks or (passes,)
+    last, tail = np.empty((len(marks), d, len(points))), np.empty((d, len(points)))
+    seconds = np.zeros(len(marks))
+    for batch in sorted({point.batch for point in points}):
+        places = [k for k, point in enumerate(points) if point.batch == batch]
+        size, start = min(batch, n), time.perf_counter()
+        count, ends = steps_of(n, size, passes), [steps_of(n, size, mark) for mark in marks]
+        noise = noise_multiplier(n, size, budget.epsilon, budget.delta, count) if budget.is_private else 0.0
+        steps = np.array([points[k].step for k in places]) / problem.global_smoothness
+        clips = np.array([points[k].clip for k in places]) * problem.clip_unit
+        descent, total = Descent(problem, size, steps, clips, noise, seed), np.zeros((d, len(places)))
+        with np.errstate(all="ignore"):  # a bad setting may diverge
+            for step in range(1, max(ends) + 1):
                 descent.step()
-            done = steps_of(n, batch, mark)
-            seconds.append(time.perf_counter() - start)
-            weights.append(descent.weights.copy())
-    return weights, seconds
+                if step > count // 2:
+                    total += descent.weights
+                for mark in (mark for mark, end in enumerate(ends) if end == step):
+                    last[mark][:, places] = descent.weights
+                    seconds[mark] += time.perf_counter() - start
+        tail[:, places] = total / (count - count // 2)
+    return Iterates(last, tail, seconds)

@@ -1,10 +1,14 @@
 """Losses of a margin and a target, written down once more, apart from the library; and problems made of them."""
 
+import warnings
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.svm import LinearSVC
 
 from benchmarks.frame import Floats
 from tacit.problems import LOSSES
@@ -54,6 +58,33 @@ class Linear:
         gram = self.X.T @ self.X / len(self.y)
         return float(np.linalg.eigvalsh(gram)[-1]) * LOSSES[self.loss].curvature + self.l2
 
+    @property
+    def clip_unit(self) -> float:
+        """What clips of gradients are multiples of."""
+        return 1.0
+
+    @cached_property
+    def solution(self) -> Floats:
+        """The minimiser, by scikit-learn."""
+        n, unit = len(self.y), 1.0
+        plain: Any
+        if self.loss == "squared" and self.l1:
+            plain = Lasso(alpha=self.l1, fit_intercept=False, tol=1e-12, max_iter=1_000_000)
+        elif self.loss == "squared":
+            plain = Ridge(alpha=n * self.l2, fit_intercept=False)
+        elif self.loss == "logistic":
+            plain = LogisticRegression(C=1.0 / (n * self.l2), fit_intercept=False, solver="newton-cholesky", tol=1e-10)
+        else:
+            unit = float(np.linalg.norm(self.X, axis=1).max())  # liblinear likes rows of norm 1
+            strength = unit**2 / (n * self.l2)
+            plain = LinearSVC(loss="hinge", C=strength, fit_intercept=False, max_iter=5_000, random_state=0)
+        return np.ravel(fitted(plain, self.X / unit, self.y).coef_) / unit
+
+    @cached_property
+    def optimum(self) -> float:
+        """The objective at the minimiser."""
+        return float(self.objectives(self.solution)[0])
+
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
         return slopes(self.loss, margins, y)
@@ -65,3 +96,10 @@ class Linear:
             loss = values(self.loss, self.X @ w, self.y[:, None]).mean(axis=0)
             found = loss + self.l1 * np.abs(w).sum(axis=0) + 0.5 * self.l2 * (w**2).sum(axis=0)
         return np.where(np.isfinite(found), found, np.inf)
+
+
+def fitted(model: Any, X: Any, y: Any) -> Any:
+    """A model of scikit-learn, whose tolerance is below what it can tell, or which stops within its iterations."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)

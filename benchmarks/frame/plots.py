@@ -1,10 +1,11 @@
 """Plots as data: panels with lines, drawn on one canvas with one legend."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -30,6 +31,29 @@ class Line:
         if self.band is not None:
             axes.fill_between(self.x, *self.band, color=self.style["color"], alpha=0.15, linewidth=0)
         return drawn
+
+
+POINTS = {"linewidth": 1.2, "marker": "o", "markersize": 3}
+
+
+def traced(label: str, x: Any, runs: Any, color: str) -> Line:
+    """The mean of some runs, and a band from the least to the largest."""
+    return Line(
+        label, np.mean(runs, axis=0), x, {"color": color} | POINTS, (np.min(runs, axis=0), np.max(runs, axis=0))
+    )
+
+
+def spread_out(label: str, found: Mapping[float, Any], style: dict[str, Any], band: bool = False) -> list[Line]:
+    """Means over seeds by x, with standard deviations about them; nothing if there are none."""
+    x = [at for at, values in found.items() if len(values)]
+    means, spreads = (np.array([measure(found[at]) for at in x]) for measure in (np.mean, np.std))
+    about: dict[str, Any] = {"band": (means - spreads, means + spreads)} if band else {"bars": spreads}
+    return [Line(label, means, x, POINTS | style, **about)] if x else []
+
+
+def level(label: str, y: Any, dashes: str = "--") -> Line:
+    """What does not depend on x."""
+    return Line(label, y, style={"color": "grey", "linestyle": dashes, "linewidth": 1})
 
 
 @dataclass

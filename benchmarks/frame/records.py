@@ -80,9 +80,12 @@ class Results:
         """The records there."""
         return self._found.get(where, [])
 
-    def values(self, score: str, *where: Any) -> list[float]:
-        """One score over the seeds, of those that have it."""
-        return [record.scores[score][0] for record in self.rows(*where) if score in record.scores]
+    def values(self, score: str, *where: Any, **at: float) -> list[float]:
+        """One score over the seeds, of those that have it: the first, or the one `at` a value of another score."""
+        found = [record.scores for record in self.rows(*where) if score in record.scores]
+        for key, value in at.items():
+            return [scores[score][scores[key].index(value)] for scores in found if value in scores[key]]
+        return [scores[score][0] for scores in found]
 
     def seconds(self, *where: Any) -> float | None:
         """The median."""

@@ -1,6 +1,7 @@
 """How benchmarks run a solver of the library on rows that are bounded already, without an estimator."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,20 @@ from tacit.problems import LOSSES, Penalty
 from tacit.problems.task import LinearTask
 from tacit.solvers import SOLVERS, Algorithm, Solver, choose
 
-__all__ = ["LIMIT", "LOSSES", "SOLVERS", "Budget", "LinearTask", "Plan", "Promise", "Release", "Run", "asked", "choose"]
+__all__ = [
+    "LIMIT",
+    "LOSSES",
+    "SOLVERS",
+    "Budget",
+    "LinearTask",
+    "Plan",
+    "Promise",
+    "Release",
+    "Run",
+    "asked",
+    "choose",
+    "slope_clock",
+]
 
 
 def asked(shape: tuple[int, ...], loss: str, budget: Budget, *, intercept: bool = False, **more: Any) -> LinearTask:
@@ -72,3 +86,13 @@ class Run:
         with Gate(promise, NoiseSource(seed)) as gate:
             weights = self.algorithm.run(Bounded(Z, targets, penalty, *entry), gate).weights
         return weights[0], time.perf_counter() - start
+
+
+def slope_clock(count: int, short: Callable[[], float], long: Callable[[], float]) -> Callable[[], float]:
+    """Seconds of one more pass: between those of a short fit and of one that is so many passes longer."""
+
+    def measure() -> float:
+        before = short()
+        return (long() - before) / count
+
+    return measure

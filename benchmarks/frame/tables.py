@@ -15,15 +15,28 @@ def lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def table(
-    corner: str,
-    rows: Mapping[str, Any],
+    corner: str | tuple[str, ...],
+    rows: Mapping[Any, Any],
     columns: Mapping[str, Any],
-    cell: Callable[[Any, Any], str],
+    cell: Callable[[Any, Any], Any],
     whole: bool = False,
 ) -> str:
-    """A cell for each row and column, which are named by their labels; empty rows are left out unless it is `whole`."""
-    found = ([label, *(cell(row, column) for column in columns.values())] for label, row in rows.items())
-    return lines([corner, *columns], [row for row in found if whole or set(row[1:]) != {NONE}])
+    """A cell for each row and column, which are named by their labels; empty rows are left out unless it is `whole`.
+
+    Labels of rows are one word or several, as the corner has.
+    """
+    drawn = [(label, [f"{cell(row, column)}" for column in columns.values()]) for label, row in rows.items()]
+    found = [[*_several(label), *cells] for label, cells in drawn if whole or set(cells) != {NONE}]
+    return lines([*_several(corner), *columns], found)
+
+
+def _several(label: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (label,) if isinstance(label, str) else label
+
+
+def named(names: Iterable[str]) -> dict[str, str]:
+    """Rows or columns that are called by their names."""
+    return {name: name for name in names}
 
 
 def by_epsilon(epsilons: Iterable[float]) -> dict[str, float]:

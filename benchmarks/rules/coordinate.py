@@ -18,7 +18,7 @@ from benchmarks.frame import sets, solvers
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.records import Record
 from benchmarks.frame.tables import lines
-from benchmarks.rules.tuned import Effort, Problem, RulePage, compared, pair
+from benchmarks.rules.tuned import Problem, RulePage, compared, pair, settings
 
 CHOSE = (
     *("california_housing", "ames", "diabetes", "msd_subset_year"),
@@ -71,11 +71,10 @@ def run_rule(job: Job) -> None:
     """Tune on some seeds; report on others."""
     found, effort = problem(job.name, job.effort.most_rows), job.effort
     root = math.sqrt(found.Z.shape[1] + 1)
-    settings = [s for s in effort.settings() if s["n_passes"] > 1 or s["averaging"] == "last"]
-
-    settings = [s | {"clip": s["clip"] * root} for s in settings]
+    tried = [s for s in settings(effort) if s["n_passes"] > 1 or s["averaging"] == "last"]
+    tried = [s | {"clip": s["clip"] * root} for s in tried]
     for epsilon in effort.epsilons:
-        scores, best = compared(partial(found.run, "coordinate", epsilon), settings, effort)
+        scores, best = compared(partial(found.run, "coordinate", epsilon), tried, effort)
         clip = f"clip {best['clip'] / root:g} sqrt(d')"
         told = f"{best['n_passes']} passes, {clip}, step {best['step']:g}, {best['averaging']}"
         job.keep("coordinate", epsilon, 0, scores, (), note=told, size=found.Z.shape)
@@ -136,20 +135,12 @@ class GreedyPage(CoordinatePage):
         super(RulePage, self).write(folder, name)
 
 
-GRID = {
-    "n_passes": (1, 2, 4, 8, 16, 32, 64),
-    "step": (0.1, 0.3, 1.0),
-    "clip": (0.125, 0.25, 0.5, 1.0, 2.0, 4.0),  # times sqrt(d + 1)
-    "averaging": ("last", "tail"),
-}
-QUICK_GRID = {"n_passes": (2, 16), "step": (1.0,), "clip": (0.25, 1.0), "averaging": ("tail",)}
 BENCHMARK = Benchmark(
     "coordinate_rule",
     __doc__,
     {"rule": Part(run_rule, (*JUDGED, *CHOSE)), "greedy": Part(run_greedy, lambda _: tuple(sparse_truths()))},
     CoordinatePage,
-    Effort(GRID, 2, 10),
-    Effort(QUICK_GRID, 1, 2, 2_000),
+    Path(__file__).with_suffix(".toml"),
 )
 
 if __name__ == "__main__":

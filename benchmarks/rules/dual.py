@@ -15,7 +15,7 @@ from benchmarks.frame import sets
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.records import Record
 from benchmarks.frame.solvers import LOSSES
-from benchmarks.rules.tuned import Effort, Pair, Problem, RulePage, compared, pair
+from benchmarks.rules.tuned import Pair, Problem, RulePage, compared, pair, settings
 from tacit.solvers import Dual
 from tacit.solvers.dual.steps import Sampled
 
@@ -54,10 +54,10 @@ def run_at(problem: Problem, epsilon: float, seeds: range, **options: Any) -> Pa
 def run_rule(job: Job) -> None:
     """Tune on some seeds; report on others."""
     for problem in problems(job.name, job.effort.most_rows):
-        n, settings = len(problem.Z), job.effort.settings()
-        settings = [s for s in settings if s["batch_size"] < n] or [s | {"batch_size": n} for s in settings]
+        n, tried = len(problem.Z), settings(job.effort)
+        tried = [s for s in tried if s["batch_size"] < n] or [s | {"batch_size": n} for s in tried]
         for epsilon in job.effort.epsilons:
-            scores, best = compared(partial(run_at, problem, epsilon), settings, job.effort)
+            scores, best = compared(partial(run_at, problem, epsilon), tried, job.effort)
             told = f"batch {best['batch_size']:g}, {best['n_passes']:g} passes, clip {best['clip']:g}"
             job.keep(LOSSES[problem.loss].words, epsilon, 0, scores, (), table="rule", note=told, size=problem.Z.shape)
 
@@ -77,15 +77,12 @@ class DualPage(RulePage):
         return [record.set, f"{n:,} x {d}", record.model, f"{record.epsilon:g}", *cells]
 
 
-GRID = {"batch_size": (100, 300), "n_passes": (3, 10, 30, 100), "clip": (0.1, 0.3, 1.0, 3.0)}
-QUICK_GRID = {"batch_size": (300,), "n_passes": (10,), "clip": (0.3, 1.0)}
 BENCHMARK = Benchmark(
     "dual_rule",
     __doc__,
     {"rule": Part(run_rule, JUDGED), "chose": Part(run_rule, CHOSE, ("rule",), by_default=False)},
     DualPage,
-    Effort(GRID, 1, 5),
-    Effort(QUICK_GRID, 1, 2, 2_000),
+    Path(__file__).with_suffix(".toml"),
 )
 
 if __name__ == "__main__":

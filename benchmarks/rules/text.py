@@ -11,7 +11,6 @@ than the reported ones, for free.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -98,16 +97,6 @@ def accuracy(X: Any, y: NDArray[np.int64], setting: str, epsilon: float, seed: i
         return float(model.fit(train, y_train).score(test, y_test))
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    settings: tuple[str, ...] = tuple(SETTINGS)
-    seeds: int = 5
-    most_rows: int | None = None
-    epsilons: tuple[float, ...] = (0.1, 1.0, 10.0)
-
-
 def run_rule(job: Job) -> None:
     """Tune on some splits; report on others."""
     X, y = question(job.name, job.effort.most_rows)
@@ -161,8 +150,7 @@ BENCHMARK = Benchmark(
     __doc__,
     {"rule": Part(run_rule, tuple(QUESTIONS))},
     TextPage,
-    Effort(),
-    Effort(("rule", "steps x 1/3", "one-shot"), 2, 1_500),
+    Path(__file__).with_suffix(".toml"),
 )
 
 if __name__ == "__main__":

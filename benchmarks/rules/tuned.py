@@ -23,25 +23,15 @@ from benchmarks.frame.solvers import SOLVERS, Budget, LinearTask, Run, asked
 from benchmarks.frame.tables import lines
 from tacit.problems import Penalty
 
-EPSILONS = (0.1, 1.0, 10.0)
+SMALLEST = 0.1  # epsilon
 TUNING = 1_000  # the first seed that tunes
 _CORNERS = (1e-1, 1e-2, 1e-3, 1e-4)  # over which the hinge is rounded to find its minimum: off by less than half of it
 Pair = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How much is run."""
-
-    grid: dict[str, tuple[Any, ...]]
-    tuning: int  # seeds that tune
-    seeds: int  # seeds that are reported
-    most_rows: int = 20_000
-    epsilons: tuple[float, ...] = EPSILONS
-
-    def settings(self) -> list[dict[str, Any]]:
-        """All points of the grid."""
-        return [dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())]
+def settings(effort: Any) -> list[dict[str, Any]]:
+    """All points of the grid."""
+    return [dict(zip(effort.grid, values, strict=True)) for values in itertools.product(*effort.grid.values())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +83,7 @@ class Problem:
         return float(np.mean(found)), float(np.std(found))
 
 
-def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Effort) -> tuple[Any, Any]:
+def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Any) -> tuple[Any, Any]:
     """Scores of the rule and of the setting that tunes best, and that setting."""
     tuning, seeds = range(TUNING, TUNING + effort.tuning), range(effort.seeds)
     best = min(settings, key=lambda setting: run(tuning, **setting)[0])
@@ -129,6 +119,6 @@ class RulePage(Page):
             part = [r for r in records if (r.set in self.chose) == chose]
             if part:
                 ratios = [r.scores["ratio"][0] for r in part]
-                worst = max((r.scores["rule"][0] for r in part if r.epsilon == EPSILONS[0]), default=math.nan)
+                worst = max((r.scores["rule"][0] for r in part if r.epsilon == SMALLEST), default=math.nan)
                 found = {"median": np.median(ratios), "largest": max(ratios), "cells": len(part), "worst": worst}
                 yield {"part": words, **found, "rows": lines(self.head(), map(self.row, part))}

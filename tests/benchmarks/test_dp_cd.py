@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.dp_cd import methods, paper, problems, tuning
+from benchmarks.dp_cd import methods, problems
 from benchmarks.dp_cd.__main__ import BENCHMARK
 from benchmarks.dp_cd.page import CoordinatePage
 from benchmarks.frame import dp_sgd
 from benchmarks.frame.records import Record
+from benchmarks.frame.tuning import Point, tune
 from tacit.privacy import Budget, Plan, Release, Unit, epsilon_of
 
 IMBALANCED, SPARSE = "California, imbalanced", "Sparse LASSO"
@@ -30,9 +31,11 @@ def tiny(monkeypatch):
     """Small problems in place of the paper's, and hardly any effort."""
     one = dataclasses.replace(small(), name=IMBALANCED)
     two = dataclasses.replace(small(), name=SPARSE, bounds=None)
-    monkeypatch.setattr(problems, "problem", {p.name: p for p in (one, two)}.__getitem__)
-    timed = ("300 x 3, squared", "300 x 3, logistic")
-    monkeypatch.setattr(BENCHMARK, "full", tuning.Effort(3, 20, 2, 1, 2, 2, (2, 5), (IMBALANCED, SPARSE), timed, 9))
+    timed = ["300 x 3, squared", "300 x 3, logistic"]
+    known = {p.name: p for p in (one, two, *map(problems.problem, timed))}
+    monkeypatch.setattr(problems, "problem", known.__getitem__)
+    effort = BENCHMARK.full.but(steps_apart=3, apart=20, kept=2, refined=1, runs=2, seeds=2, passes=[2, 5])
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(sets=[IMBALANCED, SPARSE], timed=timed))
 
 
 @pytest.mark.slow
@@ -66,7 +69,7 @@ def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
 def test_every_form_of_dp_cd_finds_the_optimum_without_noise(loss):
     l1, l2 = (0.05, 0.0) if loss == "squared" else (0.0, 0.02)
     problem = small(loss, epsilon=1e9, l1=l1, l2=l2)
-    point = methods.Point(1.0, 100.0)
+    point = Point(0, 100.0, 1.0)
     forms = [m for m in methods.METHODS.values() if isinstance(m, methods.Coordinate)]
     forms = [*forms, dataclasses.replace(forms[2], scaled=True), dataclasses.replace(forms[4], scaled=True)]
     for method in forms:
@@ -85,7 +88,7 @@ def test_the_optimum_is_one():
 
 def test_the_papers_noise_is_its_equation_18_and_more_than_needed():
     epsilon, delta, passes = 1.0, 1e-9, 20
-    multiplier = paper.multiplier(epsilon, delta, passes)
+    multiplier = methods.paper_multiplier(epsilon, delta, passes)
     u = math.sqrt(passes) / multiplier
     assert u**2 / 2 + u * math.sqrt(2 * math.log(1 / delta)) == pytest.approx(epsilon)
     of = Budget(epsilon, delta), Unit("row", 1_000), "coordinate"
@@ -101,14 +104,14 @@ def test_the_paper_protects_against_replacement_with_twice_the_sensitivity():
     assert papers.promise(problem, 5).budget.adjacency == "replace-one"
     assert form.promise(problem, 5).budget.adjacency == "add-remove"
     assert papers.promise(problem, 5).multiplier("passes") == pytest.approx(
-        paper.multiplier(problem.epsilon, problem.delta, 5)
+        methods.paper_multiplier(problem.epsilon, problem.delta, 5)
     )
 
 
 @pytest.mark.parametrize("name", ["paper", "ours", "private", "greedy", "sgd"])
 def test_a_trace_has_the_noise_of_the_whole_run_and_ends_where_it_does(name):
     problem, method = small(), methods.METHODS[name]
-    point = methods.Point(0.5, 2.0, 64)
+    point = Point(64, 2.0, 0.5)
     errors, seconds = method.trace(problem, 7, point, 3, [2, 7])
     assert errors[1] == pytest.approx(method.errors(problem, 7, [point], 3)[0])
     assert errors[0] != pytest.approx(method.errors(problem, 2, [point], 3)[0])  # which has less noise
@@ -145,17 +148,11 @@ def test_dp_sgd_adds_the_noise_it_was_told():
 
 
 def test_tuning_finds_the_best_point_of_the_full_grid():
-    class Bowl:
-        label = "bowl"
+    def bowl(points, seed):
+        noise = 1e-3 * np.random.default_rng(seed).standard_normal(len(points))
+        return np.array([math.log(p.step) ** 2 + math.log(p.clip / 12) ** 2 for p in points]) + noise
 
-        def points(self):
-            return methods.METHODS["ours"].points()
-
-        def errors(self, _, passes, points, seed):
-            noise = 1e-3 * np.random.default_rng(seed).standard_normal(len(points))
-            return np.array([math.log(p.step) ** 2 + math.log(p.clip / passes) ** 2 for p in points]) + noise
-
-    point, mean = tuning.tune(Bowl(), None, 12, tuning.FULL)
+    point, mean, _ = tune(methods.METHODS["ours"].grid(), bowl, BENCHMARK.full)
     nearest = min(methods.CLIPS, key=lambda clip: abs(math.log(clip / 12)))
     assert (point.step, point.clip) == pytest.approx((1.0, nearest))
     assert mean == pytest.approx(math.log(nearest / 12) ** 2, abs=5e-3)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from benchmarks.dp_fw import methods, problems, timing
-from benchmarks.dp_fw.__main__ import BENCHMARK, Effort
+from benchmarks.dp_fw.__main__ import BENCHMARK
 from benchmarks.dp_fw.page import FrankWolfePage
 from benchmarks.frame.records import Record
 from tacit.privacy import Budget
@@ -31,7 +31,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "TEST_ROWS", 200)
     monkeypatch.setattr(problems, "real", lambda *_: words())
     monkeypatch.setattr(problems, "few_of_many", lambda seed, make=problems.few_of_many: make(seed, 60, 30))
-    monkeypatch.setattr(BENCHMARK, "full", Effort((1.0,), 2, 2, 0.0, 12, None, None, (100, 10**5), 3))
+    effort = BENCHMARK.full.but(epsilons=[1.0], seeds=2, rounds=2, at_least=0.0, iterations=12)
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(columns=[100, 10**5], kdda_iterations=3))
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from benchmarks.dp_pca import methods, paper, problems
-from benchmarks.dp_pca.__main__ import BENCHMARK, Effort
+from benchmarks.dp_pca.__main__ import BENCHMARK
 from benchmarks.dp_pca.page import PcaPage
 from benchmarks.frame.records import Record
 
@@ -30,7 +30,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "rows", rows)
     monkeypatch.setattr(problems, "raw", lambda *_: 5.0 * table()[0])
     monkeypatch.setattr(paper, "true_epsilon", lambda n, multiplier, steps: n / steps / multiplier)
-    monkeypatch.setattr(BENCHMARK, "full", Effort((1.0,), 1, 2, (1.0,), 1, 1, None, (), (1.0,)))
+    effort = BENCHMARK.full.but(epsilons=[1.0], seeds=1, target_seeds=2, rule_epsilons=[1.0], rule_seeds=1)
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=1, wide=[], wide_epsilons=[1.0]))
 
 
 @pytest.mark.usefixtures("tiny")

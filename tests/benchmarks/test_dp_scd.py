@@ -7,10 +7,11 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from benchmarks.dp_scd import methods, problems
-from benchmarks.dp_scd.__main__ import BENCHMARK, Effort, budget_of, tune
+from benchmarks.dp_scd.__main__ import BENCHMARK, budget_of
 from benchmarks.dp_scd.page import DualPage
 from benchmarks.frame import dp_sgd
 from benchmarks.frame.records import Record
+from benchmarks.frame.tuning import Point, tune
 from tacit.privacy import Budget
 
 RIDGE, LOGISTIC, SVM = "Ridge, california_housing", "Logistic, phishing", "SVM, adult"
@@ -35,9 +36,9 @@ def tiny(monkeypatch):
     """Small problems in place of the paper's, and hardly any effort."""
     found = {name: small(name) for name in (RIDGE, LOGISTIC)}
     monkeypatch.setattr(problems, "problem", lambda name, _: found[name])
-    deltas, batches, clips = ("1e-3", "n^-1.5"), (30, 100), (0.5, 1.0)
-    effort = Effort((0.5, 1.0), deltas, 2, 2, 2, 2, 1, (1.0,), None, 9, 2, batches, clips, (300, 5))
-    monkeypatch.setattr(BENCHMARK, "full", effort)
+    effort = BENCHMARK.full.but(epsilons=[0.5, 1.0], kept=2, runs=2, seeds=2, traces=2, cells=1, trace_epsilons=[1.0])
+    small_grid = {"apart": 9, "grid_batches": [30, 100], "grid_clips": [0.5, 1.0]}
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=2, timed_size=[300, 5], **small_grid))
 
 
 @pytest.mark.slow
@@ -101,28 +102,28 @@ def test_the_test_score_is_in_the_labels_units():
 def test_the_solver_finds_the_optimum_without_noise(name):
     split = small(name).split(0)
     rule = methods.METHODS["rule"]
-    w = rule.weights(split, Budget(math.inf, 1e-3), methods.Point(), 0)
+    w = rule.weights(split, Budget(math.inf, 1e-3), Point(), 0)
     assert split.objective(w) == pytest.approx(split.objective(split.solution), rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["tuned", "published", "sgd"])
 def test_a_trace_has_the_noise_of_the_whole_run_and_ends_where_it_does(name):
     split, budget, method = small().split(0), Budget(1.0, 1e-3), methods.METHODS[name]
-    point = methods.Point(60, 1.0, 0.3)
+    point = Point(60, 1.0, 0.3)
     early, end = method.objectives(split, budget, point, 3, [2, 10])
     if name == "sgd":
-        (last,), _ = methods._descents(split, budget, (point,), 3, (10,))
+        (last,) = methods._descents(split, budget, (point,), 3).last
         assert end == split.objective(last[:, 0])
         return
     assert end == split.objective(method.weights(split, budget, point, 3))
-    short = methods.Dual("short", method.variant, passes=2)
+    short = methods.Dual("short", "C0", method.variant, passes=2)
     assert early != split.objective(short.weights(split, budget, point, 3))  # which has less noise
 
 
 def test_the_tail_average_is_the_mean_of_the_second_half():
     split, budget = small().split(0), Budget(1.0, 1e-3)
-    points = (methods.Point(60, 1.0, 0.3), methods.Point(180, 0.3, 1.0))
-    _, tail = methods._descents(split, budget, points, 0, (10,))
+    points = (Point(60, 1.0, 0.3), Point(180, 0.3, 1.0))
+    tail = methods._descents(split, budget, points, 0).tail
     unit = split.largest_slope * 2.0
     multiplier = dp_sgd.noise_multiplier(180, 60, 1.0, 1e-3, 30)
     steps = np.array([0.3]) / split.global_smoothness
@@ -135,22 +136,17 @@ def test_the_tail_average_is_the_mean_of_the_second_half():
 
 
 def test_tuning_takes_the_best_point_and_no_reported_split():
-    class Bowl:
-        label = "bowl"
-        grid = tuple(methods.Point(batch, clip) for batch in (1, 2, 3) for clip in (0.5, 1.0, 2.0))
+    seen, effort = set(), BENCHMARK.full
 
-        def __init__(self):
-            self.seeds = set()
+    def bowl(points, seed):
+        seen.add(seed)
+        return [(p.batch - 2) ** 2 + math.log(p.clip) ** 2 + 0.5 for p in points]
 
-        def scores(self, _, budget, points, seed):
-            self.seeds.add(seed)
-            return [(p.batch - 2) ** 2 + math.log(p.clip) ** 2 + budget.epsilon for p in points]
-
-    bowl, effort = Bowl(), Effort()
-    point, mean, tried = tune(bowl, small(), Budget(0.5, 1e-3), effort)
+    grid = [Point(batch, clip) for batch in (1, 2, 3) for clip in (0.5, 1.0, 2.0)]
+    point, mean, tried = tune([grid], bowl, effort)
     assert (point.batch, point.clip, mean, tried) == (2, 1.0, 0.5, 9)
-    assert len(bowl.seeds) == effort.runs
-    assert not bowl.seeds & set(range(effort.seeds))
+    assert len(seen) == effort.runs
+    assert not seen & set(range(effort.seeds))
 
 
 def test_deltas_are_powers_of_the_training_rows():
@@ -162,7 +158,9 @@ def test_deltas_are_powers_of_the_training_rows():
 @pytest.mark.parametrize(("score", "told"), [(0.1699, "| reached |"), (0.1701, "| **not reached** |")])
 def test_a_verdict_says_what_is_not_reached(score, told):
     def record(table, model, epsilon, value):
-        return Record(table, SVM, model, epsilon, 0, {"score": [value]}, [1.0])
+        return Record(table, SVM, model, epsilon, 0, {"score": [value]}, [1.0], size=(3, 4))
 
     rows = [record("utility, 1e-3", "rule", 0.1, score), record("plain", "optimum", None, 0.15)]
-    assert told in DualPage(rows).targets().splitlines()[-1]
+    assert told in next(
+        line for line in str(DualPage(rows, BENCHMARK.full)).splitlines() if line.startswith(f"| {SVM}")
+    )

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from benchmarks.federated import blocks, methods, paper, problems, timing
-from benchmarks.federated.__main__ import BENCHMARK, Effort
+from benchmarks.federated.__main__ import BENCHMARK
 from benchmarks.federated.page import FederatedPage
 from benchmarks.frame.plots import Canvas
 from benchmarks.frame.records import Record
@@ -30,10 +30,9 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "real", classes)
     monkeypatch.setattr(paper, "SETTINGS", paper.SETTINGS[:1])
     monkeypatch.setattr(problems, "REAL", {"colon": ("colon", 2.0, 3.0)})
-    effort = Effort(
-        1, 1, 1, ((60, 24),), (120, 40), ((3, None),), ((60, 24),), (4,), (40, 80), (2, 4), (0.5, 5.0), (0.8,), (0.2,),
-        (30, 200), (0.1,), 3, None, 4, 1,
-    )  # fmt: skip
+    effort = BENCHMARK.full.but(seeds=1, number_seeds=1, sizes=[[60, 24]], many=[120, 40], active=[[3, 0.0]])
+    effort = effort.but(compared=[[60, 24]], iterations=[4], rows=[40, 80], parties=[2, 4], epsilons=[0.5, 5.0])
+    effort = effort.but(shares=[0.8], sketches=[0.2], block_size=[30, 200], ratios=[0.1], traced=3, rounds=4, turns=1)
     monkeypatch.setattr(BENCHMARK, "full", effort)
 
 

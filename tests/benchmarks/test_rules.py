@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from benchmarks.frame import sets
+from benchmarks.frame.command import Effort
 from benchmarks.rules import coordinate, dual, judges, text
-from benchmarks.rules.tuned import Effort, compared
+from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
 from tacit.solvers.text import steps
 
@@ -32,7 +33,7 @@ def tiny(monkeypatch):
         part = dataclasses.replace(module.BENCHMARK.parts["rule"], sets=("line", "two", "absent"))
         monkeypatch.setitem(module.BENCHMARK.parts, "rule", part)
         monkeypatch.setattr(module.BENCHMARK.page, "chose", ("two",))
-        monkeypatch.setattr(module.BENCHMARK, "quick", dataclasses.replace(module.BENCHMARK.quick, epsilons=(1.0,)))
+        monkeypatch.setattr(module.BENCHMARK, "quick", module.BENCHMARK.quick.but(epsilons=[1.0]))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -70,8 +71,8 @@ def test_tuning_is_over_the_grid_on_seeds_of_its_own(solver):
         return coordinate.problem("line", 300).run("coordinate", 10.0, seeds, **options)
 
     grid = {"n_passes": (10,), "clip": (1e-6, 1.0)} | ({"batch_size": (100,)} if solver == "dual" else {"step": (1.0,)})
-    effort = Effort(grid, 1, 2)
-    scores, best = compared(run, effort.settings(), effort)
+    effort = Effort(grid=grid, tuning=1, seeds=2)
+    scores, best = compared(run, settings(effort), effort)
     assert best["clip"] == 1.0  # the other leaves the weights where they are
     assert scores["tuned"][0] < 0.5
     assert scores["ratio"] == scores["rule"][0] / scores["tuned"][0]
@@ -103,7 +104,7 @@ def words(monkeypatch):
         row[rng.integers(0, 1_200, size=5)] = 0.3
         row[{"rec.autos": 0, "sci.med": 1, "talk.religion": 2}[group]] = 0.8
     monkeypatch.setattr(text, "texts", lambda: (csr_array(rows), groups))
-    monkeypatch.setattr(text.BENCHMARK, "quick", dataclasses.replace(text.BENCHMARK.quick, epsilons=(10.0,)))
+    monkeypatch.setattr(text.BENCHMARK, "quick", text.BENCHMARK.quick.but(epsilons=[10.0]))
     return groups
 
 
