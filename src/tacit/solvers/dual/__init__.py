@@ -23,14 +23,16 @@ sensitivity is C as well. Sums are taken in float64; their rounding is in the se
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan.
 
-Rules (in n, d, epsilon and delta alone; nu = (d + 1) / (n mu)). Expected batches of L = 300 rows; damping L, with which
-even rows that all point one way do not overshoot; C = k A R / (1 + L R^2 / (n l2)) with R^2 = d' and A = 1 (squared
-loss: 3, the bound of the target): the longest update of a row of norm R. k = 1, but where noise is above what the loss
-bears (nu above 0.3; squared loss 0.005) it falls as nu^-0.4. 10 passes over the rows, and up to 100 below nu = 0.1
-(squared loss 0.01). The penalty is at least 0.01 (squared loss 0.003): with less, so few passes do not get far. Where
-there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is released first,
-and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise the problem is
-solved. The intercept is penalised like the features; less and less where there is little noise.
+Rules (in n, d, epsilon and delta alone; nu = (d + 1) / (n mu)). Expected batches of L = 300 rows. Damping D = L / 10
+for the logistic loss and the hinge, L / 2 for the others: the paper's L is safe even where all rows point one way, and
+makes steps too short. C = k A R / (1 + D R^2 / (n l2)) with R^2 = d' and A = 1 (squared loss: 3, the bound of the
+target): the longest update of a row of norm R. k = 1, but where noise is above what the loss bears it falls: as
+(nu / 0.03)^-0.8, for the squared hinge as (nu / 0.2)^-0.8 and for the squared loss as (nu / 0.006)^-0.6. K = 10 passes
+over the rows, and up to 100 below nu = 0.1 (squared loss 0.05). The penalty is at least 2 D R^2 / (n K), with which K
+passes move dual variables about as far as they have to go, but it is not raised above 0.01 (squared loss 0.003) for it.
+Where there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is released
+first, and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise the
+problem is solved. The intercept is penalised like the features; less and less where there is little noise.
 
 Files: `steps` has the two forms above, on samples and on all rows; `paper` has three more, for comparison only.
 """
@@ -79,12 +81,12 @@ class Dual(Solver):
         How a row's step is found for the logistic loss: exactly, or by the paper's single Newton step.
     averaging : {"last", "tail"}, default=None
         Whether the last iterate is returned or the mean of the second half of them, which costs nothing: each one is a
-        sum of what was released. None: "tail" on samples of the rows, "last" where steps take all rows, and of the
-        variants "sequential" and "primal", which have no other.
+        sum of what was released. None: "tail" on samples of the rows, "last" where steps take all rows and of the
+        other variants; "sequential" and "primal" have no other.
     least_penalty : float, default=None
-        The least strength of the l2 penalty, next to the mean loss on bounded rows. None: a rule that holds weights
-        back where noise is large: 0.01, and 0.003 for the squared loss. Many a `C` or `alpha` asks for less than that,
-        and then they all get the same; with `C=1` the strength is 1 / n. 0: what was asked for, if it is 1e-12 or more:
+        The least strength of the l2 penalty, next to the mean loss on bounded rows. None: a rule, about 1 / n times
+        what so many passes can reach, and at most 0.01 (squared loss: 0.003). Many a `C` or `alpha` asks for less, and
+        then they all get the same; with `C=1` the strength is 1 / n. 0: what was asked for, if it is 1e-12 or more:
         weights are sums of dual variables over n times the strength, so that without any there is no dual problem.
     damping : float, default=None
         The part of a sample whose rows are taken to pull one way. With 1, the paper's, steps are safe for all rows, and

@@ -31,6 +31,11 @@ from tacit.solvers.passes import SHRINK, Passes
 class Published(Sampled):
     """Steps on samples; dual variables get noise as well."""
 
+    @classmethod
+    def of(cls, task: LinearTask, asked: Asked) -> Self:
+        """As in the paper, unless another damping or average was asked for: all of the batch, and the last iterate."""
+        return super().of(task, asked._replace(damping=asked.damping or 1.0, averaging=asked.averaging or "last"))
+
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates. The noise in dual variables is state of each row, drawn for all of them."""
         task = self.task
@@ -59,7 +64,7 @@ class Sequential(Sampled):
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        usual = vars(Sampled.of(task, asked))
+        usual = vars(Sampled.of(task, asked._replace(damping=1.0)))
         return cls(**usual, passes=max(1, round(asked.n_passes or PASSES)))
 
     def releases(self, share: float) -> tuple[Release, ...]:

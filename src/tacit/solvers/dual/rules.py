@@ -1,11 +1,12 @@
 """What the dual solver is asked for, and what its rules make of a task: numbers that are public."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.bounding.magnitudes import LIMIT
-from tacit.problems import SQUARED
+from tacit.problems import SQUARED, SQUARED_HINGE
 from tacit.problems.task import LinearTask
 
 PASSES = 10
@@ -39,16 +40,28 @@ class Bearing(NamedTuple):
     """What a loss bears."""
 
     far: float  # how far a dual variable may be
-    bearable: float  # the nu above which it is held back
+    damping: float  # the part of a sample whose rows are taken to pull one way
+    bearable: float  # the nu above which dual variables are held back
+    power: float  # of nu, with which they are
     long: float  # the nu below which there are more passes
-    penalty: float  # the least strength of the penalty
+    penalty: float  # what the least strength of the penalty is at most
 
     def reach(self, nu: float) -> float:
         """The longest that a dual variable moves in a step, but for the damping."""
-        return self.far * min(1.0, (self.bearable / nu) ** 0.4)
+        return self.far * min(1.0, (self.bearable / nu) ** self.power)
+
+    def passes(self, nu: float) -> float:
+        """Over the rows."""
+        return PASSES * min(max(1.0, math.sqrt(self.long / nu)), 10.0)
+
+
+_BEARINGS = {
+    SQUARED: Bearing(LIMIT, 0.5, 0.006, 0.6, 0.05, 0.003),
+    SQUARED_HINGE: Bearing(1.0, 0.5, 0.2, 0.8, 0.1, 0.01),
+}
+_FLAT = Bearing(1.0, 0.1, 0.03, 0.8, 0.1, 0.01)  # of losses with a slope of at most 1
 
 
 def bearing_of(task: LinearTask) -> tuple[Bearing, float]:
     """What the loss of a task bears, and the task's nu."""
-    bearing = Bearing(LIMIT, 0.005, 0.01, 0.003) if task.loss == SQUARED else Bearing(1.0, 0.3, 0.1, 0.01)
-    return bearing, max(task.nu, 1e-300)
+    return _BEARINGS.get(task.loss, _FLAT), max(task.nu, 1e-300)

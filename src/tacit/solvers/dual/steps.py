@@ -21,7 +21,7 @@ from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps, Sens
 from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Layout, Solution
-from tacit.solvers.dual.rules import PASSES, Asked, bearing_of
+from tacit.solvers.dual.rules import Asked, bearing_of
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 from tacit.solvers.passes import SHRINK, Passes
 
@@ -53,16 +53,18 @@ class Sampled:
         """From n, d, mu and what the user set."""
         bearing, nu = bearing_of(task)
         batch = min(asked.batch_size or _BATCH, task.n)
-        passes = PASSES * min(max(1.0, math.sqrt(bearing.long / nu)), 10.0)
-        steps = max(1, round((asked.n_passes or passes) * task.n / batch))
+        passes = asked.n_passes or bearing.passes(nu)
+        steps = max(1, round(passes * task.n / batch))
+        damping = max(1.0, batch * (asked.damping or bearing.damping))
+        enough = 2.0 * damping * task.width / (task.n * passes)  # penalty with which dual variables get all their way
         return cls(
             task,
             steps=steps,
             batch=float(batch),
-            damping=max(1.0, batch * (asked.damping or 1.0)),
+            damping=damping,
             tail=1 if asked.averaging == "last" else steps - steps // 2,
             reach=bearing.reach(nu),
-            penalty=asked.penalty(task, bearing.penalty),
+            penalty=asked.penalty(task, min(bearing.penalty, enough)),
             clip=asked.clip,
             newton=asked.newton,
         )
