@@ -12,10 +12,10 @@ from benchmarks.dense.methods import MAIN_SCORE, PLAIN
 from benchmarks.dense.peers import grids, setup
 from benchmarks.frame import sets
 from benchmarks.frame.page import Found, Page
-from benchmarks.frame.plots import Canvas, Line, Panel
+from benchmarks.frame.plots import POINTS, Canvas, Line, Panel, level
 from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import SOLVERS
 from benchmarks.frame.tables import lines
+from tacit.solvers import SOLVERS
 
 TIMED = ("tacit", "scikit-learn")
 LOWER_IS_BETTER = ("log_loss",)
@@ -58,13 +58,15 @@ class DensePage(Page):
         super().__init__(*given, **more)
         self.table = Found(lambda name: self._table(*name.split()))
         self.grid = Found(lambda name: grids.describe(*name.split()))
+        self.ours, self.plain = (self.seconds("timing", "adult", model) for model in TIMED)
 
     def seeds(self) -> int:
         return max(map(self.results.most, ("raw", "public")))
 
     def sets(self, part: str, kind: str) -> list[str]:
         """The sets of that kind with results, in the order of the frame's."""
-        kinds = sets.PUBLIC if part == "public" else {name: entry.kind for name, entry in sets.SETS.items()}
+        public = {name: told["kind"] for name, told in sets.PUBLIC.items()}
+        kinds = public if part == "public" else {name: entry.kind for name, entry in sets.SETS.items()}
         return [name for name in kinds if kinds[name] == kind and self.results.rows(part, name)]
 
     def models(self, *where: str) -> list[str]:
@@ -72,7 +74,7 @@ class DensePage(Page):
         found = self.results.distinct("model", *where)
         return [model for model in ("auto", *SOLVERS, *setup.PEERS) if model in found]
 
-    def cell(self, metric: str, *where: Any) -> tuple[float, float] | None:
+    def best(self, metric: str, *where: Any) -> tuple[float, float] | None:
         return cell(self.results.rows(*where), metric)
 
     def _table(self, part: str, kind: str, metric: str) -> str:
@@ -80,9 +82,9 @@ class DensePage(Page):
         epsilons, rows = self.results.epsilons(part), []
         kinds = list(MAIN_SCORE) if kind == "any" else [kind]
         for name in (name for kind in kinds for name in self.sets(part, kind)):
-            first = [*self._about(part, name), shown(self.cell(metric, part, name, PLAIN), metric)]
+            first = [*self._about(part, name), shown(self.best(metric, part, name, PLAIN), metric)]
             for model in self.models(part, name):
-                cells = [shown(self.cell(metric, part, name, model, epsilon), metric) for epsilon in epsilons]
+                cells = [shown(self.best(metric, part, name, model, epsilon), metric) for epsilon in epsilons]
                 rows.append([*first, self._label(part, name, model), *cells])
                 first = [""] * len(first)
         head = ["data", "rows x columns", *(["role"] if part == "raw" else []), "not private", "model"]
@@ -103,7 +105,7 @@ class DensePage(Page):
             budgets = (self.results.rows(part, name, "auto", epsilon) for epsilon in self.results.epsilons(part))
             return f"**auto** ({', '.join(dict.fromkeys(r.note for rows in budgets for r in rows if r.note))})"
         if model == "diffprivlib":
-            regression = part == "public" and sets.PUBLIC[name] == "regression"
+            regression = part == "public" and sets.PUBLIC[name]["kind"] == "regression"
             return "diffprivlib, pure epsilon" + (", under-noises" if regression else "")
         return {"opacus": "opacus, tuned DP-SGD"}.get(model, model)
 
@@ -112,17 +114,16 @@ class DensePage(Page):
         cells, behind = 0, []
         for name in self.sets("public", "classification"):
             for epsilon in JUDGED_AT:
-                ours = self.cell("accuracy", "public", name, "auto", epsilon)
-                theirs = [self.cell("accuracy", "public", name, peer, epsilon) for peer in setup.PEERS]
-                best = max((found[0] for found in theirs if found is not None), default=None)
-                if ours is not None and best is not None:
+                ours = self.best("accuracy", "public", name, "auto", epsilon)
+                theirs = [self.best("accuracy", "public", name, peer, epsilon) for peer in setup.PEERS]
+                most = max((found[0] for found in theirs if found is not None), default=None)
+                if ours is not None and most is not None:
                     cells += 1
-                    if round(ours[0], 3) < round(best, 3):
-                        behind.append(f"{name} at {epsilon:g} ({ours[0]:.3f} against {best:.3f})")
+                    if round(ours[0], 3) < round(most, 3):
+                        behind.append(f"{name} at {epsilon:g} ({ours[0]:.3f} against {most:.3f})")
         rest = f"; behind on {', '.join(behind)}" if behind else ""
-        told = (
-            f"At epsilon {', '.join(f'{epsilon:g}' for epsilon in JUDGED_AT)}, `auto` is at or above the better peer in"
-        )
+        where = ", ".join(f"{epsilon:g}" for epsilon in JUDGED_AT)
+        told = f"At epsilon {where}, `auto` is at or above the better peer in"
         return f"{told} {cells - len(behind)} of {cells}{rest}." if cells else ""
 
     def skipped(self) -> str:
@@ -130,14 +131,8 @@ class DensePage(Page):
         absent = [peer for peer in setup.PEERS if peer not in self.models("public")]
         return "\n".join(f"skipped: {peer} ({setup.why_missing(peer) or 'not run'})" for peer in absent)
 
-    def ours(self) -> float:
-        return self.results.seconds("timing", "adult", TIMED[0]) or math.nan
-
-    def plain(self) -> float:
-        return self.results.seconds("timing", "adult", TIMED[1]) or math.nan
-
     def ratio(self) -> float:
-        return self.ours() / self.plain()
+        return self.ours.average / self.plain.average
 
     def refused(self) -> str:
         return "Refused:" if self.refusals() else ""
@@ -150,8 +145,7 @@ class DensePage(Page):
 
     def write(self, folder: Path, name: str) -> None:
         super().write(folder, name)
-        self.template = Path(__file__).with_name("details.md")
-        (folder / f"{name}_details.md").write_text(str(self), encoding="utf8")
+        self.write_as(folder, f"{name}_details", "details.md")
 
     def figures(self, folder: Path) -> None:
         """Score against epsilon, one panel for each set."""
@@ -160,20 +154,18 @@ class DensePage(Page):
             Canvas(3.4, 2.4, 0.4, 75).draw(folder / f"{name}.png", panels, min(4, len(panels)) or None, 8)
 
     def _panel(self, part: str, kind: str, name: str) -> Panel:
-        metric, drawn, colors = MAIN_SCORE[kind], [], {}
-        for place, model in enumerate(self.models(part)):
-            colors[model] = "black" if model == "auto" else f"C{place % 10}"
+        metric, drawn = MAIN_SCORE[kind], []
+        colors = {model: f"C{place % 10}" for place, model in enumerate(self.models(part))} | {"auto": "black"}
         for model in self.models(part, name):
-            found = [(e, self.cell(metric, part, name, model, e)) for e in self.results.epsilons(part)]
+            found = [(e, self.best(metric, part, name, model, e)) for e in self.results.epsilons(part)]
             points = [(epsilon, *pair) for epsilon, pair in found if pair is not None and pair[0] > -1.0]
             if points:
                 style = {"color": colors[model], "linestyle": ":" if model in setup.PEERS else "-"}
-                style |= {"linewidth": 2.0 if model == "auto" else 1.0, "marker": "o", "markersize": 3}
                 x, means, spreads = zip(*points, strict=True)
+                style = POINTS | style | {"linewidth": 2.0 if model == "auto" else 1.0}
                 drawn.append(Line(model, means, x, style, bars=spreads))
-        level = self.cell(metric, part, name, PLAIN)
-        if level is not None:
-            drawn.append(Line(PLAIN, level[0], style={"color": "grey", "linestyle": "--", "linewidth": 1}))
+        plain = self.best(metric, part, name, PLAIN)
+        drawn += [level(PLAIN, plain[0])] if plain is not None else []
 
         def cut(axes: Any, _: Any) -> None:
             if kind == "regression" and axes.get_ylim()[0] < LOWEST_R2:

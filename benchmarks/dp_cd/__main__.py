@@ -79,9 +79,9 @@ BENCHMARK = Benchmark(
     "dp_cd",
     __doc__,
     {
-        "table": Part(run_table, lambda effort: effort.sets, ("tuning", "table", "noiseless"), tuple(METHODS)),
-        "untuned": Part(run_untuned, lambda effort: effort.sets),
-        "trace": Part(run_trace, lambda effort: effort.sets, methods=TRACED),
+        "table": Part(run_table, "sets", ("tuning", "table", "noiseless"), tuple(METHODS)),
+        "untuned": Part(run_untuned, "sets"),
+        "trace": Part(run_trace, "sets", methods=TRACED),
         "timing": Part(run_timing, lambda effort: (*effort.sets, *effort.timed)),
     },
     CoordinatePage,

@@ -17,10 +17,13 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.dp_cd.problems import Problem
 from benchmarks.frame import Floats, dp_sgd
-from benchmarks.frame.solvers import LIMIT, LOSSES, SOLVERS, Budget, Plan, Promise, Release, Run, asked, slope_clock
+from benchmarks.frame.solvers import Run, asked, slope_clock
 from benchmarks.frame.timing import in_turns, seconds
 from benchmarks.frame.tuning import Point
-from tacit.problems import Penalty
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Budget, Plan, Promise, Release
+from tacit.problems import LOSSES, Penalty
+from tacit.solvers import SOLVERS
 
 CLIPS = np.logspace(-3.0, 6.0, 100).tolist()
 Grid = list[list[Point]]

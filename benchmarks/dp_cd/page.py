@@ -125,16 +125,13 @@ class CoordinatePage(Page):
         )
         for problem in self.names(parts[0]) if parts else ():
             for part in parts:
-                ours, double, single, sgd, form, greedy = (
-                    np.array(self.seconds(part, problem, model))
-                    for model in ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
-                )
+                models = ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
+                ours, double, single, sgd, form, greedy = (self.seconds(part, problem, model) for model in models)
                 theirs = PAPER["table_3"].get(problem)
-                ratios = {"float64": ours / double, "float32": ours / single, "sgd": sgd / ours, "form": form / ours}
-                ratios |= {"ms": 1e3 * ours, "greedy": greedy / double if greedy.size else ()}
-                ratios["paper"] = [theirs["DP-SGD"] / theirs["DP-CD"]] if theirs else ()
-                told = {key: Seeds(value) for key, value in ratios.items()}
-                yield {"problem": problem, "threads": part.removeprefix("timing, ")} | told
+                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours, "form": form / ours}
+                ratios["paper"] = Seeds([theirs["DP-SGD"] / theirs["DP-CD"]] if theirs else [])
+                about = {"problem": problem, "threads": part.removeprefix("timing, ")}
+                yield about | ratios | {"ours": ours, "greedy": greedy / double}
 
     def chosen(self) -> str:
         def cell(where: tuple[str, str], passes: float) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from benchmarks.dp_cd.methods import Coordinate
 from benchmarks.dp_cd.problems import Problem
 from benchmarks.frame import Floats
-from benchmarks.frame.solvers import LOSSES, SOLVERS
 from tacit import Lasso, LogisticRegression
+from tacit.problems import LOSSES
+from tacit.solvers import SOLVERS
 
 Rule = Callable[[Problem, int], Floats | None]
 

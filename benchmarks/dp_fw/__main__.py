@@ -9,12 +9,14 @@ scores against epsilon on real sets. "table 4": the paper's own setting. "trace"
 which takes long and is not run unless named.
 """
 
-import itertools
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 from benchmarks.dp_fw import methods, problems, timing
 from benchmarks.dp_fw.page import FrankWolfePage
-from benchmarks.dp_fw.problems import Shape, Split
+from benchmarks.dp_fw.problems import Split
 from benchmarks.frame.command import Benchmark, Job, Part
 from tacit.solvers import FrankWolfe
 
@@ -22,64 +24,58 @@ SPEED_EPSILONS = (1.0, 0.1)
 
 
 def split_of(job: Job, seed: int) -> Split:
-    """Of a shape of the paper, scaled down for a quick run, or of a real set."""
-    if job.name not in problems.SHAPES:
-        return problems.split(job.name, seed, job.effort.most_rows)
-    shape, part = problems.SHAPES[job.name], job.effort.part
-    return problems.synthetic(shape if part is None else shape.scaled(part * min(1.0, 2e4 / shape.rows)), seed)
+    """Of a shape of the paper, scaled down for a quick run, of a real set, or of signs."""
+    part, shape = job.effort.part, problems.SHAPES.get(job.name)
+    if shape is not None:
+        made = shape if part is None else shape.scaled(part * min(1.0, 2e4 / shape.rows))
+        split = problems.synthetic(made, seed)
+    elif job.name == "signs":
+        split = problems.few_of_many(seed)
+    else:
+        split = problems.split(job.name, seed, job.effort.most_rows)
+    job.size = split.size
+    return split
 
 
 def run_accuracy(job: Job) -> None:
     """Every method at every budget on a split for each seed; scikit-learn and the majority next to them."""
     for seed in range(job.effort.seeds):
         split = split_of(job, seed)
-        scores, took, _ = methods.plain(split)
-        job.keep(methods.PLAIN, None, seed, scores, took, size=split.size)
-        job.keep(methods.MAJORITY, None, seed, methods.majority(split), (), size=split.size)
-        for epsilon in job.effort.epsilons:
-            budget = methods.budget_for(split.size[0], epsilon)
-            for model, method in methods.METHODS.items():
-                scores, took, note = method.measure(split, budget, seed)
-                job.keep(model, epsilon, seed, scores, took, note=note, size=split.size)
+        job.keep(methods.PLAIN, None, seed, *methods.plain(split))
+        job.keep(methods.MAJORITY, None, seed, methods.majority(split), ())
+        for epsilon, (model, method) in product(job.effort.epsilons, methods.METHODS.items()):
+            job.keep(model, epsilon, seed, *method.measure(split, split.budget(epsilon), seed))
 
 
 def run_table_4(job: Job) -> None:
     """The paper's setting of its Table 4 at epsilon 0.1, and what else the same budget gives."""
     count = job.effort.iterations
+    runs: dict[str, Any] = {"long": methods.FrankWolfe(100 * count, 100.0 * methods.PAPER_RADIUS)}
+    runs |= {"short": methods.FrankWolfe(count)} | {name: methods.METHODS[name] for name in ("frank-wolfe", "auto")}
     for seed in range(min(job.effort.seeds, 2)):
         split = split_of(job, seed)
-        budget = methods.budget_for(split.size[0], 0.1)
-        longer = methods.FrankWolfe(100 * count, 100.0 * methods.PAPER_RADIUS)
-        for model, method in {"long": longer, "short": methods.FrankWolfe(count)}.items():
-            weights, _, took = method.fit(split.X, split.y, budget, seed)
-            scores = methods.scores_of(split.X_test @ weights, split.y_test, weights)
-            job.keep(model, 0.1, seed, scores, took, note=str(method.count), size=split.size)
-        for model in ("frank-wolfe", "auto"):
-            scores, took, note = methods.METHODS[model].measure(split, budget, seed)
-            job.keep(model, 0.1, seed, scores, took, note=note, size=split.size)
-        job.keep(methods.MAJORITY, None, seed, methods.majority(split), (), size=split.size)
+        for model, method in runs.items():
+            job.keep(model, 0.1, seed, *method.measure(split, split.budget(0.1), seed))
+        job.keep(methods.MAJORITY, None, seed, methods.majority(split), ())
 
 
 def run_signs(job: Job) -> None:
     """The +-1 problem at epsilon 1; the bound on entries, 1, is declared for Frank-Wolfe."""
+    ours = methods.Estimator("frank-wolfe", FrankWolfe(entry_bound=1.0))
     for seed in range(job.effort.seeds):
-        split = problems.few_of_many(seed)
-        budget = methods.budget_for(split.size[0], 1.0)
-        for model in ("frank-wolfe", "mean difference", "one-shot", "gradient"):
-            method, row_norm = methods.METHODS[model], split.size[1] ** 0.5
-            if model == "frank-wolfe":
-                method, row_norm = methods.Estimator(method.label, FrankWolfe(entry_bound=1.0)), None
-            scores, took, note = method.measure(split, budget, seed, row_norm)
-            job.keep(model, 1.0, seed, scores, took, note=note, size=split.size)
-        scores, took, _ = methods.plain(split)
-        job.keep(methods.PLAIN, None, seed, scores, took, size=split.size)
+        split = split_of(job, seed)
+        job.keep("frank-wolfe", 1.0, seed, *ours.measure(split, split.budget(1.0), seed, row_norm=None))
+        for model in ("mean difference", "one-shot", "gradient"):
+            found = methods.METHODS[model].measure(split, split.budget(1.0), seed, split.size[1] ** 0.5)
+            job.keep(model, 1.0, seed, *found)
+        job.keep(methods.PLAIN, None, seed, *methods.plain(split))
 
 
 def run_trace(job: Job) -> None:
     """A trace of each form."""
     split = split_of(job, 0)
     for form in timing.TRACED:
-        job.keep(form, None, 0, timing.trace(split, form, job.effort.iterations), size=split.size)
+        job.keep(form, None, 0, timing.trace(split, form, job.effort.iterations))
 
 
 def run_speed(job: Job) -> None:
@@ -88,9 +84,9 @@ def run_speed(job: Job) -> None:
     effort, split = job.effort, split_of(job, 0)
     rounds = effort.rounds if job.name not in problems.SHAPES or problems.SHAPES[job.name].part == 1.0 else 1
     for epsilon in SPEED_EPSILONS:
-        for turn, rung in itertools.product(range(rounds), timing.LADDER):  # in turns: a busy machine slows all
+        for turn, rung in product(range(rounds), timing.LADDER):  # in turns: a busy machine slows all
             found = timing.fit_times(split, epsilon, rung, turn, effort.at_least / rounds, effort.iterations)
-            job.keep(rung, epsilon, turn, *found, size=split.size)
+            job.keep(rung, epsilon, turn, *found)
 
 
 def run_draws(job: Job) -> None:
@@ -109,12 +105,12 @@ def run_growth(job: Job) -> None:
 
 def run_kdda(job: Job) -> None:
     """All rows of the shape, in a process of its own."""
-    shape = problems.SHAPES["KDDA"]
-    full, count = Shape(shape.rows, shape.columns, shape.entries), job.effort.kdda_iterations
-    shape = full if job.effort.part is None else full.scaled(job.effort.part / 100)
-    found = timing.fit_apart(shape, count)
+    shape, count = replace(problems.SHAPES["KDDA"], part=1.0), job.effort.kdda_iterations
+    if job.effort.part is not None:
+        shape = shape.scaled(job.effort.part / 100)
+    found = timing.fit_apart(shape, count) | {"iterations": float(count)}
     size = (shape.rows, shape.columns, shape.rows * shape.entries)
-    job.keep("frank-wolfe", 1.0, 0, found | {"iterations": float(count)}, found["fit"], size=size)
+    job.keep("frank-wolfe", 1.0, 0, found, found["fit"], size=size)
 
 
 BENCHMARK = Benchmark(

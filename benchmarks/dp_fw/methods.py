@@ -8,21 +8,19 @@ mechanisms.
 
 import math
 import time
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
-from sklearn.metrics import roc_auc_score
 
 import tacit
 from benchmarks.dp_fw.problems import Split
 from benchmarks.frame import Floats
-from benchmarks.frame.solvers import Run, asked
+from benchmarks.frame.solvers import Run, asked, fitted, margins
 from tacit.blocks import Bounded
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
@@ -35,15 +33,9 @@ from tacit.solvers.frank_wolfe.scores import Scores
 from tacit.solvers.text.steps import WIDE
 
 PAPER_ITERATIONS, PAPER_RADIUS = 4_000, 50.0
+Measured = tuple[dict[str, float], float, str]
+"""Test scores, the seconds of the fit, and the solver or the number of iterations."""
 ENTRY = 0.1  # the bound on entries of rows of norm 1: the default of the estimators for row_norm=1
-
-
-def budget_for(n: int, epsilon: float) -> Budget:
-    """Delta is n^-1.5."""
-    return Budget(epsilon, n**-1.5)
-
-
-# Frank-Wolfe with its parts: what is timed, and what is traced
 
 
 @dataclass(frozen=True)
@@ -60,12 +52,17 @@ class FrankWolfe:
         solver = frank_wolfe.FrankWolfe(n_iter=self.count, entry_bound=self.bound, sampler=self.sampler)
         return Run(solver, asked(X.shape, "logistic", budget, sparse=issparse(X), l1_radius=self.radius))
 
-    def fit(self, X: Any, y: Floats, budget: Budget, seed: int) -> tuple[Floats, float, float]:
+    def fit(self, split: Split, budget: Budget, seed: int) -> tuple[Floats, float, float]:
         """The weights, and the processor's seconds for calibration and for the run."""
-        run, start = self.run(X, budget), time.process_time()
+        run, start = self.run(split.X, budget), time.process_time()
         promise, ready = run.promise(), time.process_time()
-        weights, _ = run.fit((X, y, self.bound), promise, seed)
+        weights, _ = run.fit((split.X, split.y, self.bound), promise, seed)
         return weights[:-1], ready - start, time.process_time() - ready
+
+    def measure(self, split: Split, budget: Budget, seed: int) -> Measured:
+        """One fit."""
+        weights, _, took = self.fit(split, budget, seed)
+        return split.scores(split.X_test @ weights, weights), took, str(self.count)
 
     def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Run, Gate]:
         """The run, and a gate on its promise."""
@@ -111,51 +108,27 @@ def partial_seconds(
     return begun, (time.process_time() - start) / made, made
 
 
-# Scores
-
-
-def scores_of(margins: Floats, y: Floats, weights: Any) -> dict[str, list[float]]:
-    """Accuracy, AUC, and the part of weights that are zero."""
-    right = float(np.mean((margins > 0.0) == (y > 0.0)))
-    flat = np.ptp(margins) == 0.0
-    auc = 0.5 if flat else float(roc_auc_score(y, margins))
-    return {"accuracy": [right], "auc": [auc], "sparsity": [float(np.mean(np.asarray(weights) == 0.0))]}
-
-
-# Whole methods: a split, a budget and a seed give test scores and the seconds of the fit
-
-Measured = tuple[dict[str, list[float]], float, str]
-
-
 @dataclass(frozen=True)
 class Estimator:
     """An estimator of the library; rows of norm `row_norm` are declared, and what is given."""
 
     label: str
     solver: Any
-    options: tuple[tuple[str, Any], ...] = ()
-    for_text: str | None = None  # the solver in place of the other for sparse rows with many columns
+    options: Mapping[str, Any] = field(default_factory=dict)
+    for_text: str = ""  # the solver in place of the other for sparse rows with many columns
 
     def measure(self, split: Split, budget: Budget, seed: int, row_norm: float | None = 1.0) -> Measured:
         """One fit."""
         shared = {"epsilon": budget.epsilon, "delta": budget.delta, "row_norm": row_norm, "random_state": seed}
-        shared |= dict(self.options)
         text_rows = issparse(split.X) and split.X.shape[1] > WIDE
-        solver = self.for_text if self.for_text is not None and text_rows else self.solver
-        model: Any
+        shared |= {"solver": self.for_text if self.for_text and text_rows else self.solver, **self.options}
         if self.solver == "greedy":
-            model = tacit.Lasso(solver="greedy", y_bounds=(-1.0, 1.0), **shared)
+            model: Any = tacit.Lasso(y_bounds=(-1.0, 1.0), **shared)
         else:
-            model = tacit.LogisticRegression(solver=solver, classes=[-1.0, 1.0], **shared)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the seed, and of few rows
-            start = time.perf_counter()
-            model.fit(split.X, split.y)
-            took = time.perf_counter() - start
-            predict = model.predict if self.solver == "greedy" else model.decision_function
-            margins = np.asarray(predict(split.X_test), dtype=np.float64)
+            model = tacit.LogisticRegression(classes=[-1.0, 1.0], **shared)
+        took = fitted(model, split.X, split.y)
         coef = model.coef_.toarray() if issparse(model.coef_) else model.coef_
-        return scores_of(margins, split.y_test, coef), took, model.guarantee_.solver
+        return split.scores(margins(model, split.X_test), coef), took, model.guarantee_.solver
 
 
 @dataclass(frozen=True)
@@ -179,8 +152,7 @@ class Baseline:
             weights = self.weigh(task, unit, unit.class_share(gate), gate) / math.sqrt(d)
             threshold = unit.threshold(gate, weights)
         took = time.perf_counter() - start
-        margins = np.asarray(split.X_test @ (weights * (math.sqrt(d) / row_norm)), dtype=np.float64) - threshold
-        return scores_of(margins, split.y_test, weights), took, ""
+        return split.scores(split.X_test @ (weights * (math.sqrt(d) / row_norm)) - threshold, weights), took, ""
 
 
 def _difference(task: LinearTask, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
@@ -227,12 +199,12 @@ METHODS: dict[str, Estimator | Baseline] = {
         _top_k,
     ),
     "mean difference": Baseline("mean difference", (Release("sums", "gaussian", share=1.0),), _difference),
-    "greedy": Estimator("greedy coordinate descent, squared loss on labels -1 and 1", "greedy", (("alpha", 1e-5),)),
+    "greedy": Estimator("greedy coordinate descent, squared loss on labels -1 and 1", "greedy", {"alpha": 1e-5}),
     "frank-wolfe": Estimator("frank-wolfe, by its rules", "frank-wolfe"),
     "paper": Estimator(
         "frank-wolfe, the paper's T = 4,000 and lambda = 50",
         frank_wolfe.FrankWolfe(n_iter=PAPER_ITERATIONS, averaging="last"),
-        (("l1_radius", PAPER_RADIUS),),
+        {"l1_radius": PAPER_RADIUS},
     ),
 }
 """By the names that records have."""
@@ -242,10 +214,8 @@ PLAIN, MAJORITY = "not private", "majority"
 def plain(split: Split) -> Measured:
     """scikit-learn's logistic regression with its defaults."""
     model = PlainLogisticRegression(max_iter=300)
-    start = time.perf_counter()
-    model.fit(split.X, split.y)
-    took = time.perf_counter() - start
-    return scores_of(model.decision_function(split.X_test), split.y_test, model.coef_), took, ""
+    took = fitted(model, split.X, split.y)
+    return split.scores(margins(model, split.X_test), model.coef_), took, ""
 
 
 def majority(split: Split) -> dict[str, float]:

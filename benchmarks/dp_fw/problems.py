@@ -16,9 +16,11 @@ import numba
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks.frame import Floats, sets
+from tacit.privacy import Budget
 
 COMMON, INFORMATIVE = 100, 50  # ranks without a say in the class, and those with one after them
 TEST_ROWS = 10_000
@@ -71,6 +73,17 @@ class Split:
         """Training rows, columns and stored entries."""
         n, d = self.X.shape
         return n, d, self.X.nnz if hasattr(self.X, "nnz") else n * d
+
+    def scores(self, margins: Any, weights: Any) -> dict[str, float]:
+        """Accuracy, AUC, and the part of weights that are zero."""
+        margins = np.asarray(margins, dtype=np.float64)
+        right = float(np.mean((margins > 0.0) == (self.y_test > 0.0)))
+        auc = 0.5 if np.ptp(margins) == 0.0 else float(roc_auc_score(self.y_test, margins))
+        return {"accuracy": right, "auc": auc, "sparsity": float(np.mean(np.asarray(weights) == 0.0))}
+
+    def budget(self, epsilon: float) -> Budget:
+        """Delta is n^-1.5."""
+        return Budget(epsilon, len(self.y) ** -1.5)
 
 
 @numba.njit(cache=True)
@@ -150,7 +163,7 @@ def synthetic(shape: Shape, seed: int = 0) -> Split:
 def real(name: str, most_rows: int | None = None) -> tuple[csr_array, Floats]:
     """A real set, rows of norm 1."""
     if name in ("news20", "sms_spam"):
-        X, y = sets.folder_reader("hashed")(name, REAL[name])
+        X, y = sets.paper_set(name, n_hashed=2 ** REAL[name])
     else:
         X, y, _ = sets.load(name)
         X = X.multiply(1.0 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-12)))

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dp_fw import problems
-from benchmarks.dp_fw.methods import ENTRY, PAPER_RADIUS, FrankWolfe, budget_for, gap, partial_seconds, scores_of
+from benchmarks.dp_fw.methods import ENTRY, PAPER_RADIUS, FrankWolfe, gap, partial_seconds
 from benchmarks.dp_fw.paper import RecomputedScores
 from benchmarks.dp_fw.problems import Shape, Split
 from benchmarks.frame.timing import fresh, peak
 from tacit import LogisticRegression
-from tacit.privacy import Budget, NoiseSource
+from tacit.privacy import NoiseSource
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.solvers import frank_wolfe
 from tacit.solvers.frank_wolfe.scores import SteppedScores
@@ -38,9 +38,9 @@ def warm_up() -> None:
     """Compile everything on a few rows."""
     split = problems.synthetic(Shape(600, 900, 20))
     for sampler in SAMPLERS:
-        FrankWolfe(10, sampler=sampler).fit(split.X, split.y, budget_for(600, 1.0), 0)
+        FrankWolfe(10, sampler=sampler).fit(split, split.budget(1.0), 0)
         for form in BRUTE.values():
-            partial_seconds(FrankWolfe(10, sampler=sampler), form, split, budget_for(600, 1.0), 0.0)
+            partial_seconds(FrankWolfe(10, sampler=sampler), form, split, split.budget(1.0), 0.0)
 
 
 def fit_times(
@@ -50,14 +50,13 @@ def fit_times(
 
     Only whole fits have scores.
     """
-    budget = budget_for(split.size[0], epsilon)
+    budget = split.budget(epsilon)
     if rung in BRUTE:
         method = FrankWolfe(count, sampler="gumbel")
         begun, each, made = partial_seconds(method, BRUTE[rung], split, budget, at_least)
         return {"start": begun, "iteration": each, "made": float(made)}, begun + count * each
-    weights, calibration, took = FrankWolfe(count, sampler=rung).fit(split.X, split.y, budget, seed)
-    scores = scores_of(np.asarray(split.X_test @ weights), split.y_test, weights)
-    return scores | {"calibration": calibration, "made": float(count)}, took
+    weights, calibration, took = FrankWolfe(count, sampler=rung).fit(split, budget, seed)
+    return split.scores(split.X_test @ weights, weights) | {"calibration": calibration, "made": float(count)}, took
 
 
 def draw_seconds(sampler: str, columns: int, at_least: float) -> tuple[float, int]:
@@ -86,7 +85,7 @@ def growing(d: int, at_least: float, rounds: int) -> tuple[dict[str, float], flo
     n = d * ROWS_PER_COLUMN // ENTRIES
     X, y = problems.generate(n, d, ENTRIES, even=True)
     split = Split(X, y, X[:0], y[:0])
-    given = (FrankWolfe(), SteppedScores, split, budget_for(n, 1.0), at_least, 1_000)
+    given = (FrankWolfe(), SteppedScores, split, split.budget(1.0), at_least, 1_000)
     timed = [partial_seconds(*given) for _ in range(rounds)]
     begun, each, made = (statistics.median(part) for part in zip(*timed, strict=True))
     return {"start": begun, "made": float(made)}, each, split.size
@@ -109,7 +108,7 @@ def trace(split: Split, form: str, count: int) -> dict[str, list[float]]:
     """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one."""
     method = FrankWolfe(count, bound=_BOUND)
     n, d, stored = split.size
-    run, gate = method.opened(split.X, Budget(math.inf, n**-1.5), 0)
+    run, gate = method.opened(split.X, split.budget(math.inf), 0)
     kept: Any = RecomputedScores if form == "algorithm 1" else SteppedScores
     tolerance = math.inf if form == "printed" else None
     scores, path, scoring = method.scores(kept, run, split.X, split.y, gate, tolerance)

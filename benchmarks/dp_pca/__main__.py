@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dp_pca import methods, paper, problems
-from benchmarks.dp_pca.page import ASKED, PcaPage
+from benchmarks.dp_pca.page import PcaPage
 from benchmarks.frame.command import Benchmark, Job, Part
 
 ABOUT_ZERO = {"delta": paper.DELTA, "center": False, "row_norm": 1.0}
@@ -26,37 +26,34 @@ LARGE_SEEDS = 2  # of fits that take seconds
 def run_figure(job: Job) -> None:
     """Every solver at every budget; delta = 1e-3, rows about zero, as in the paper."""
     effort = job.effort
-    X, y = problems.rows(job.name, effort.most_rows)
-    problem = problems.problem(X, y, 10, center=False)
-    wide = X.shape[1] > methods.WIDE
+    X, _ = problems.rows(job.name, effort.most_rows)
+    problem, wide = problems.problem(X, 10, center=False), X.shape[1] > methods.WIDE
+    job.size = problem.size
     for seed in range(effort.seeds if X.shape[0] * X.shape[1] < 10**7 else min(effort.seeds, LARGE_SEEDS)):
-        chance = problem.scores(methods.random_components(X.shape[1], 10, seed))
-        job.keep(methods.RANDOM, None, seed, chance, size=problem.size)
+        job.keep(methods.RANDOM, None, seed, problem.scores(methods.random_components(X.shape[1], 10, seed)))
         for epsilon in effort.wide_epsilons if wide else effort.epsilons:
             for solver in effort.wide if wide else methods.SOLVERS:
                 if wide and solver == "gauss" and (seed > 0 or epsilon != 1.0):
                     continue  # minutes each; the noise of one matrix of this size averages itself
-                model, took = methods.fitted(X, 10, epsilon, seed, solver=solver, **ABOUT_ZERO)
-                job.keep(solver, epsilon, seed, problem.scores(model.components_), took, size=problem.size)
+                job.keep(solver, epsilon, seed, *methods.measured(problem, epsilon, seed, solver=solver, **ABOUT_ZERO))
 
 
 def run_table(job: Job) -> None:
     """Components from half of the rows at epsilon 0.1, a linear SVM on the other half."""
     X, y = problems.rows(job.name, job.effort.most_rows)
-    d = X.shape[1]
+    n, d = X.shape
+    job.size = (n // 2, d, 10)
     solvers = methods.SOLVERS if d <= methods.WIDE else [name for name in job.effort.wide if name != "gauss"]
     for seed in range(job.effort.seeds):
         first, second = methods.halves(X, seed)
-        bases = {
-            methods.PLAIN: problems.problem(X[first], None, 10, center=False).best,
-            methods.RANDOM: methods.random_components(d, 10, seed),
-        }
+        bases = {methods.PLAIN: problems.problem(X[first], 10, center=False).best}
+        bases[methods.RANDOM] = methods.random_components(d, 10, seed)
         for solver in solvers:
             model, _ = methods.fitted(X[first], 10, paper.EPSILON, seed, solver=solver, **ABOUT_ZERO)
             bases[solver] = model.components_
         for model, components in bases.items():
             scores = {"accuracy": methods.svm_accuracy(components, X[second], y[second], seed)}
-            job.keep(model, paper.EPSILON if model in solvers else None, seed, scores, size=(len(first), d, 10))
+            job.keep(model, paper.EPSILON if model in solvers else None, seed, scores)
 
 
 def run_noise(job: Job) -> None:
@@ -69,22 +66,21 @@ def run_noise(job: Job) -> None:
 
 def run_targets(job: Job) -> None:
     """`auto` with `row_norm=1` declared."""
-    asked, seeds = ASKED[job.name], job.effort.target_seeds
-    X, y = problems.rows(job.name.removesuffix(", centred"), job.effort.most_rows)
-    problem = problems.problem(X, y, asked.k, asked.center)
+    asked, seeds = paper.WANTED[job.name], job.effort.target_seeds
+    X, _ = problems.rows(job.name.removesuffix(", centred"), job.effort.most_rows)
+    problem = problems.problem(X, asked["k"], asked["center"])
+    job.size = problem.size
+    options = {"delta": asked["delta"], "center": asked["center"], "row_norm": 1.0}
     for epsilon in (0.1, 1.0):
         for seed in range(seeds if X.shape[0] < 30_000 else min(seeds, LARGE_SEEDS)):
-            options = {"delta": asked.delta, "center": asked.center, "row_norm": 1.0}
-            model, took = methods.fitted(X, asked.k, epsilon, seed, **options)
-            scores, note = problem.scores(model.components_), model.guarantee_.solver
-            job.keep("auto", epsilon, seed, scores, took, note=note, size=problem.size)
+            job.keep("auto", epsilon, seed, *methods.measured(problem, epsilon, seed, **options))
 
 
 def run_rules(job: Job) -> None:
     """Nothing declared, against radii at quantiles of the true distances, which cost the budget nothing."""
     X = problems.raw(job.name, min(job.effort.most_rows or problems.RULE_ROWS, problems.RULE_ROWS))
-    k = min(RULE_K, X.shape[1] - 1)
-    problem = problems.problem(X, None, k, center=True)
+    problem = problems.problem(X, min(RULE_K, X.shape[1] - 1), center=True)
+    job.size = problem.size
     distances = np.linalg.norm(X - X.mean(axis=0), axis=1)
     norm = float(2.0 ** math.ceil(math.log2(np.quantile(np.linalg.norm(X, axis=1), 0.98))))
     settings: dict[str, dict[str, float]] = {"rule": {}}
@@ -94,12 +90,9 @@ def run_rules(job: Job) -> None:
     for epsilon in job.effort.rule_epsilons:
         for seed in range(job.effort.rule_seeds):
             for model, options in settings.items():
-                found, took = methods.fitted(X, k, epsilon, seed, delta=RULE_DELTA, **options)
-                job.keep(
-                    model, epsilon, seed, {"captured": problem.captured(found.components_)}, took, size=problem.size
-                )
-        chance = problem.captured(methods.random_components(X.shape[1], k, 0))
-        job.keep(methods.RANDOM, epsilon, 0, {"captured": chance}, size=problem.size)
+                job.keep(model, epsilon, seed, *methods.measured(problem, epsilon, seed, delta=RULE_DELTA, **options))
+        chance = methods.random_components(X.shape[1], problem.k, 0)
+        job.keep(methods.RANDOM, epsilon, 0, problem.scores(chance))
 
 
 def run_timing(job: Job) -> None:
@@ -119,7 +112,7 @@ BENCHMARK = Benchmark(
         "figure": Part(run_figure, problems.PAPER),
         "table": Part(run_table, problems.PAPER),
         "noise": Part(run_noise, tuple(paper.ROWS)),
-        "targets": Part(run_targets, tuple(ASKED)),
+        "targets": Part(run_targets, tuple(paper.WANTED)),
         "rules": Part(run_rules, problems.RULE_SETS),
         "timing": Part(run_timing, ("MNIST", "news20")),
     },

@@ -1,7 +1,5 @@
 """What the PCA benchmark compares: the solvers, the linear SVM on projected rows, and plain products."""
 
-import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +8,8 @@ from scipy.linalg import eigh
 from sklearn.svm import LinearSVC
 
 import tacit
-from benchmarks.frame import Floats
+from benchmarks.dp_pca.problems import Problem
+from benchmarks.frame import Floats, solvers
 from benchmarks.frame.timing import least
 from tacit.blocks import Centre, CentredRows, Table
 
@@ -23,11 +22,13 @@ TIMED_K, TIMED_COLUMNS = 10, 20
 def fitted(X: Any, k: int, epsilon: float, seed: int, **options: Any) -> tuple[tacit.PCA, float]:
     """A PCA and its seconds."""
     model = tacit.PCA(k, epsilon, random_state=seed, **options)
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of seeds, of delta and of budgets that are too small
-        model.fit(X)
-    return model, time.perf_counter() - start
+    return model, solvers.fitted(model, X)
+
+
+def measured(problem: Problem, epsilon: float, seed: int, **options: Any) -> tuple[dict[str, float], float, str]:
+    """The scores of a fit, its seconds, and the solver."""
+    model, took = fitted(problem.X, problem.k, epsilon, seed, **options)
+    return problem.scores(model.components_), took, model.guarantee_.solver
 
 
 def random_components(d: int, k: int, seed: int) -> Floats:

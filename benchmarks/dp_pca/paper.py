@@ -1,6 +1,8 @@
 """What the DP-PCA paper prints, and the noise it adds: one row a step, drawn evenly, n steps, gradients below G."""
 
 import math
+import tomllib
+from pathlib import Path
 
 import dp_accounting
 from dp_accounting.pld import PLDAccountant
@@ -8,14 +10,8 @@ from dp_accounting.pld import PLDAccountant
 EPSILON, DELTA = 0.1, 1e-3
 ROWS = {"a9a": 32_561, "MNIST": 60_000}
 
-TABLE_3 = {  # a9a, MNIST, Real-sim
-    "not private": ("84.9", "99.3", "99.4"),
-    "power": ("79.8", "96.1", "71.8"),
-    "mod-sulq": ("80.1", "96.5", "72.8"),
-    "gauss": ("80.3", "97.1", "85.6"),
-    "stochastic": ("82.6", "98.4", "92.1"),
-    "variance-reduced": ("82.6", "98.5", "94.2"),
-}
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf8"))
+TABLE_3, WANTED = _TOLD["table_3"], _TOLD["wanted"]
 
 
 def spca_multiplier(n: int, epsilon: float, part: float = 0.5) -> float:

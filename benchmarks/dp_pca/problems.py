@@ -18,15 +18,16 @@ from tacit.metrics import subspace_distance
 PAPER = ("a9a", "MNIST", "news20")
 COLUMNS = 20_000  # that the words of news20 are hashed to
 MNIST_ROWS = 60_000
+BOUNDED = {"digits, bounds alone": "digits_even_odd", "breast_cancer, bounds alone": "breast_cancer"}
+BOUNDED |= {"California": "california_housing"}  # by public bounds over the root of the number of columns
 _SQUARE = 2_000
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows, classes, and the components that would be found without privacy."""
+    """Rows, and the components that would be found without privacy."""
 
     X: Any
-    y: Any
     k: int
     center: bool
     best: Floats
@@ -41,17 +42,13 @@ class Problem:
         """The part of the best variance that these components capture."""
         return _variance(self.X, self.center, components) / self.most
 
-    def error(self, components: Floats) -> float:
-        """The sum of squared sines of the principal angles, k - |V^T V'|_F^2: Figure 1 without a choice of basis."""
-        return self.k - float(np.square(components @ self.best.T).sum())
-
-    def scores(self, components: Floats) -> dict[str, list[float]]:
-        """All of them."""
-        return {
-            "captured": [self.captured(components)],
-            "error": [self.error(components)],
-            "distance": [subspace_distance(components, self.best)],
-        }
+    def scores(self, components: Floats) -> dict[str, float]:
+        """What they capture; the sum of squared sines of the principal angles, k - |V^T V'|_F^2, which is Figure 1
+        without a choice of basis; and the sine of the largest angle.
+        """
+        error = self.k - float(np.square(components @ self.best.T).sum())
+        distance = subspace_distance(components, self.best)
+        return {"captured": self.captured(components), "error": error, "distance": distance}
 
 
 def _variance(X: Any, center: bool, components: Floats) -> float:
@@ -61,7 +58,7 @@ def _variance(X: Any, center: bool, components: Floats) -> float:
     return float(np.square(projected).sum())
 
 
-def problem(X: Any, y: Any, k: int, center: bool) -> Problem:
+def problem(X: Any, k: int, center: bool) -> Problem:
     """With its exact components."""
     if X.shape[1] <= _SQUARE:
         dense = X.toarray() if sparse.issparse(X) else X
@@ -74,12 +71,7 @@ def problem(X: Any, y: Any, k: int, center: bool) -> Problem:
         if center:
             raise ValueError("wide rows are taken about zero")
         best = svds(X, k, v0=np.ones(min(X.shape)))[2][::-1]
-    return Problem(X, y, k, center, best, _variance(X, center, best))
-
-
-def unit(X: Any) -> Any:
-    """Each row over its own norm."""
-    return normalize(X)
+    return Problem(X, k, center, best, _variance(X, center, best))
 
 
 @cache
@@ -93,33 +85,19 @@ def rows(name: str, most_rows: int | None = None) -> tuple[Any, Any]:
 
 
 def _rows(name: str) -> tuple[Any, Any]:
-    if name == "a9a":
-        X, y = sets.folder_reader()("a9a")
-        return unit(X.toarray().astype(np.float64)), y
-    if name == "MNIST":
-        X, y = sets.folder_reader()("mnist")
-        return unit(X[:MNIST_ROWS].astype(np.float64)), y[:MNIST_ROWS]
-    if name == "news20":
-        counts, labels = sets.folder_reader("counts")("news20")
-        words = sets.folder_reader("vocabulary")("news20")
-        bucket = np.array([murmurhash3_32(word, positive=True) % COLUMNS for word in words])
-        fold = sparse.csr_array((np.ones(len(bucket)), (np.arange(len(bucket)), bucket)), (len(bucket), COLUMNS))
-        return sparse.csr_array(unit(sparse.csr_array(counts) @ fold)), labels["y"]
-    if name == "digits":
-        X, y, _ = sets.load("digits")
-        return unit(X), y
-    if name == "digits, bounds alone":
-        X, y, _ = sets.load("digits")
-        return X / 16.0 / 8.0, y
-    if name == "breast_cancer":
-        return sets.public("breast_cancer")
-    if name == "breast_cancer, bounds alone":
-        X, y, _ = sets.load("breast_cancer")
-        return np.clip(2.0 * X / sets.BREAST_CANCER_MAXIMA - 1.0, -1.0, 1.0) / math.sqrt(X.shape[1]), y
-    if name == "California":
-        X, y = sets.public("california_housing")
+    if name in BOUNDED:
+        X, y = sets.public(BOUNDED[name], unit_rows=False)
         return X / math.sqrt(X.shape[1]), y
-    raise KeyError(name)
+    if name == "breast_cancer":
+        return sets.public(name)
+    if name == "news20":
+        found = sets.paper_bunch(name, features="counts")
+        bucket = np.array([murmurhash3_32(word, positive=True) % COLUMNS for word in found.feature_names])
+        fold = sparse.csr_array((np.ones(len(bucket)), (np.arange(len(bucket)), bucket)), (len(bucket), COLUMNS))
+        return sparse.csr_array(normalize(found.data @ fold)), found.target
+    X, y = sets.paper_set(name.lower())
+    X = X.toarray() if sparse.issparse(X) else X
+    return normalize(X[:MNIST_ROWS].astype(np.float64)), y[:MNIST_ROWS]
 
 
 RULE_SETS = ("a9a", "adult", "elec2", "phishing", "msd", "wine", "leukemia", "covertype-like")
@@ -133,8 +111,7 @@ def raw(name: str, most_rows: int = RULE_ROWS) -> Floats:
     if name == "covertype-like":
         return covertype_like(most_rows)
     if name == "leukemia":
-        X, _ = sets.folder_reader()("leukemia_golub")
-        X = X[:, :LEUKEMIA_COLUMNS]
+        X = sets.paper_set("leukemia_golub")[0][:, :LEUKEMIA_COLUMNS]
     else:
         X, _, _ = sets.load({"msd": "msd_subset_year"}.get(name, name))
     X = X.toarray() if sparse.issparse(X) else np.asarray(X)

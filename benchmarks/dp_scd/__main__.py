@@ -20,9 +20,9 @@ from benchmarks.dp_scd.methods import METHODS, SGD, Dual
 from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
 from benchmarks.dp_scd.problems import Problem
 from benchmarks.frame.command import Benchmark, Job, Part
-from benchmarks.frame.solvers import Budget
 from benchmarks.frame.timing import in_turns
 from benchmarks.frame.tuning import Point, tune
+from tacit.privacy import Budget
 
 DELTAS = {"1e-3": 0.0, "n^-1.5": -1.5, "n^-2": -2.0}  # powers of n
 MARKS = (1, 2, 3, 5, 7, 10)

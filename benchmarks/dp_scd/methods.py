@@ -14,11 +14,13 @@ from scipy.sparse import csr_array
 import tacit
 from benchmarks.dp_scd.problems import Split
 from benchmarks.frame import Floats, dp_sgd
-from benchmarks.frame.solvers import LIMIT, LOSSES, Budget, Run, asked, slope_clock
+from benchmarks.frame.solvers import Run, asked, slope_clock
 from benchmarks.frame.timing import seconds
 from benchmarks.frame.tuning import Point
 from tacit import solvers
-from tacit.problems import Penalty
+from tacit.bounding.magnitudes import LIMIT
+from tacit.privacy import Budget
+from tacit.problems import LOSSES, Penalty
 
 AUTHORS = Point(1_000, 0.1)  # of the run that the authors' repository names, for YearPredictionMSD at epsilon 0.1
 

@@ -200,11 +200,11 @@ class DualPage(Page):
         """Milliseconds, and the limit of their ratio; sparse rows have none."""
         for name in self.names("timing"):
             kind, loss = named(name)
-            epoch, products = (1e3 * self.seconds("timing", name, model).average for model in ("epoch", "products"))
+            epoch, products = (self.seconds("timing", name, model) for model in ("epoch", "products"))
             limit, ratio = LIMITS[loss] if kind == "dense" else math.inf, epoch / products
             asked = f"{limit:g}" if math.isfinite(limit) else "-"
             found = {"epoch": epoch, "products": products, "ratio": ratio, "limit": limit, "asked": asked}
-            yield {"name": name, "verdict": verdict(ratio <= limit)} | found
+            yield {"name": name, "verdict": verdict(ratio.average <= limit)} | found
 
     def chosen(self) -> Iterator[dict[str, Any]]:
         parts = [(name, part.replace("utility", "tuning")) for name in problems.CASES for part in self.utilities(name)]

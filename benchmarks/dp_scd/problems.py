@@ -19,8 +19,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.losses import Linear, fitted
-from benchmarks.frame.solvers import LIMIT
-from tacit.datasets import load
+from tacit.bounding.magnitudes import LIMIT
 
 # The set, the loss and the paper's lambda for each. The first is the paper's own, and runs where it was put.
 CASES: dict[str, tuple[str, str, float]] = {
@@ -146,11 +145,7 @@ def normalised(name: str, loss: str, X: Floats, y: Floats, strength: float, is_t
 def problem(name: str, most_rows: int | None = None) -> Problem:
     """One of them; raises `sets.MissingSetError` if its data is not here."""
     source, loss, strength = CASES[name]
-    features = "dp-scd" if source == "adult" else None
-    try:
-        read = load(source, data_home=sets.FOLDER, features=features, download_if_missing=False)
-    except OSError as error:
-        raise sets.MissingSetError(str(error)) from None
+    read = sets.paper_bunch(source, features="dp-scd" if source == "adult" else None)
     keep = np.random.default_rng(0).permutation(len(read.target))[:most_rows]
     X, y = np.asarray(read.data, dtype=np.float64)[keep], np.asarray(read.target, np.float64)[keep]
     return normalised(name, loss, X, y, strength, None if read.is_test is None else read.is_test[keep])

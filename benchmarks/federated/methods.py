@@ -5,8 +5,7 @@ the problem declares them. What is sent is counted on the wire format: the lengt
 of the parties being reported.
 """
 
-import time
-import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,10 +16,11 @@ from sklearn.base import clone
 
 import tacit
 from benchmarks.federated.problems import Problem
+from benchmarks.frame.solvers import fitted, margins
 from tacit.federated import FeatureSharing, FederatedLasso, FederatedLogisticRegression, Marginals, Sketching
 from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
 from tacit.federated.protocols.marginals import MarginalsProtocol
-from tacit.privacy import Plan
+from tacit.privacy import Plan, Release
 from tacit.solvers import FrankWolfe
 
 DELTA = 1e-6
@@ -36,29 +36,21 @@ class Setting:
     parties: int = PARTIES
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)  # of the method
+    choosing: float | None = None  # the part of the budget for choosing columns, if not the protocol's own
 
 
-Measured = tuple[dict[str, list[float]], float]
+Measured = tuple[dict[str, float], float]
 """Scores, and the seconds of the fit."""
 
 
-def scores_of(problem: Problem, predictions: Any, **more: float) -> dict[str, list[float]]:
+def scores_of(problem: Problem, predictions: Any, **more: float) -> dict[str, float]:
     """Loss, relative excess loss, for classes the part of rows that are right; and what else there is to tell."""
     predicted = np.asarray(predictions, dtype=np.float64)
     loss = problem.value(predicted)
     found = {"loss": loss, "excess": loss - problem.optimum, "relative": problem.relative(loss)}
     if problem.loss == "logistic":
         found["accuracy"] = float(np.mean((predicted > 0.0) == (problem.y > 0.0)))
-    return {key: [value] for key, value in (found | more).items()}
-
-
-def _fitted(model: Any, *data: Any) -> float:
-    """Fit without the warnings that a benchmark knows of: its seed, and few rows. Returns the seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.perf_counter()
-        model.fit(*data)
-        return time.perf_counter() - start
+    return found | more
 
 
 @dataclass(frozen=True)
@@ -85,14 +77,13 @@ class Federated:
             model = FederatedLogisticRegression(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
         model.set_params(**setting.options)
         parties = problem.parties(setting.parties)
-        took = _fitted(model, parties)
-        blocks = [party.X for party in parties]
-        margins = model.predict(blocks) if problem.loss == "squared" else model.decision_function(blocks)
-        sent = max(model.uplink_bytes_.values())
-        more = {"uplink": float(sent), "rounds": float(model.n_rounds_), "norm": float(np.abs(model.coef_).sum())}
+        with choosing(setting.choosing):
+            took = fitted(model, parties)
+        more = {"uplink": float(max(model.uplink_bytes_.values())), "rounds": float(model.n_rounds_)}
         if problem.loss == "squared":
             more["linear"] = problem.relative(problem.value(problem.A @ model.coef_ + model.intercept_))
-        return scores_of(problem, margins, **more), took
+        predicted = margins(model, [party.X for party in parties])
+        return scores_of(problem, predicted, norm=float(np.abs(model.coef_).sum()), **more), took
 
 
 @dataclass(frozen=True)
@@ -122,15 +113,13 @@ class Central:
         else:
             model = tacit.LogisticRegression(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
         rows = problem.A.tocsr()
-        took = _fitted(model, rows, problem.y)
-        margins = model.predict(rows) if problem.loss == "squared" else model.decision_function(rows)
-        return scores_of(problem, margins, norm=float(np.abs(model.coef_).sum())), took
+        took = fitted(model, rows, problem.y)
+        return scores_of(problem, margins(model, rows), norm=float(np.abs(model.coef_).sum())), took
 
 
-def plain(problem: Problem) -> dict[str, list[float]]:
+def plain(problem: Problem) -> dict[str, float]:
     """The optimum, which is what excess is counted from."""
-    scores = scores_of(problem, problem.A @ problem.best[:-1] + problem.best[-1])
-    return scores | {"zero": [problem.at_zero]}
+    return scores_of(problem, problem.A @ problem.best[:-1] + problem.best[-1], zero=problem.at_zero)
 
 
 MARGINALS, CENTRAL, SHORT = "marginals", "central", "central short"
@@ -144,6 +133,8 @@ METHODS: dict[str, Federated | Central] = {
     SHORT: Central(f"central DP Frank-Wolfe, {SHORT_COUNT} iterations", {"n_iter": SHORT_COUNT}),
 }
 """By the names that records have."""
+LABELS = {name: method.label for name, method in METHODS.items()}
+LABELS |= {"marginals, cross": "marginals, cross moments sketched", "central, given": "central DP Frank-Wolfe"}
 
 
 CHOOSING = ("index", "value", "columns")  # releases by which a column is chosen; "value": geometry "best"
@@ -152,30 +143,28 @@ DESCRIBING = ("column", "correlations", "moments", "cross")  # and those of what
 
 def split_plan(plan: Plan, choosing: float) -> Plan:
     """The plan with this part of what a party spends on its columns for choosing them, the rest for describing them."""
-    shares: dict[str, dict[str, float]] = {}
+    spent: dict[tuple[str, bool], float] = defaultdict(float)  # by party, and whether it is for choosing
     for release in plan.releases:
         party, name = release.name.split("/")
-        kind = "choosing" if name in CHOOSING else "describing" if name in DESCRIBING else "other"
-        of = shares.setdefault(party, {"choosing": 0.0, "describing": 0.0, "other": 0.0})
-        of[kind] += release.share or 0.0
-    changed = []
-    for release in plan.releases:
+        if name in CHOOSING + DESCRIBING:
+            spent[party, name in CHOOSING] += release.share or 0.0
+
+    def changed(release: Release) -> Release:
         party, name = release.name.split("/")
-        of = shares[party]
-        whole = of["choosing"] + of["describing"]
-        if name in CHOOSING and of["describing"]:
-            release = replace(release, share=(release.share or 0.0) / of["choosing"] * whole * choosing)
-        elif name in DESCRIBING and of["choosing"]:
-            release = replace(release, share=(release.share or 0.0) / of["describing"] * whole * (1.0 - choosing))
-        changed.append(release)
-    return Plan(*changed)
+        first, second = spent[party, True], spent[party, False]
+        if name not in CHOOSING + DESCRIBING or not first or not second:
+            return release
+        own, part = (first, choosing) if name in CHOOSING else (second, 1.0 - choosing)
+        return replace(release, share=(release.share or 0.0) / own * (first + second) * part)
+
+    return Plan(*map(changed, plan.releases))
 
 
 @contextmanager
-def index_share(part: float) -> Iterator[None]:
-    """Both protocols with another split of the budget."""
+def choosing(part: float | None) -> Iterator[None]:
+    """Both protocols with another split of the budget, if one is given."""
     kept = {protocol: protocol.plan for protocol in (FeatureSharingProtocol, MarginalsProtocol)}
-    for protocol, plan in kept.items():
+    for protocol, plan in kept.items() if part is not None else ():
         protocol.plan = lambda self, plan=plan: split_plan(plan(self), part)  # type: ignore[method-assign]
     try:
         yield

@@ -203,11 +203,11 @@ def real(name: str, most_rows: int | None = None) -> Problem:
     """A real set. Rows of news20 have norm 1, columns of the others are standardised. All are then clipped."""
     stored, radius, bound = REAL[name]
     if name == "news20":
-        A, y = sets.folder_reader("hashed")(stored, NEWS_BITS)
+        A, y = sets.paper_set(stored, n_hashed=2**NEWS_BITS)
         A = sparse.csr_array(A, dtype=np.float64)
         np.clip(A.data, -bound, bound, out=A.data)
     else:
-        A, y = sets.folder_reader()(stored)
+        A, y = sets.paper_set(stored)
         A = np.asarray(A.toarray() if sparse.issparse(A) else A, dtype=np.float64)
         A = np.clip((A - A.mean(axis=0)) / np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0), -bound, bound)
     rows = np.random.default_rng(0).permutation(len(y))[:most_rows]

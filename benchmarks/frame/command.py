@@ -3,7 +3,7 @@
 import argparse
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,11 +47,19 @@ class Job:
     methods: tuple[str, ...]  # those asked for
     effort: Any
     made: Callable[[Record], bool]  # by this case, now or before
+    size: tuple[int, ...] = ()  # of the set, for those records that say nothing else
     begun: bool = False
     since: float = field(default_factory=time.perf_counter)  # of the last result
 
     def keep(
-        self, model: str, epsilon: float | None, seed: int, scores: Mapping[str, Any], seconds: Any = None, **more: Any
+        self,
+        model: str,
+        epsilon: float | None,
+        seed: int,
+        scores: Mapping[str, Any],
+        seconds: Any = None,
+        note: str = "",
+        **more: Any,
     ) -> None:
         """Write down a result; the first one replaces all that the case left before.
 
@@ -64,47 +72,28 @@ class Job:
         seconds, self.since = now - self.since if seconds is None else seconds, now
         listed = {name: list(value) if isinstance(value, list | tuple) else [value] for name, value in scores.items()}
         taken = [float(f"{value:.6g}") for value in (seconds if isinstance(seconds, list | tuple) else [seconds])]
-        table, name = more.pop("table", self.part), more.pop("set", self.name)
-        self.store.add(Record(table, name, model, epsilon, seed, listed, taken, **more))
+        where = {"table": self.part, "set": self.name, "size": tuple(self.size)} | more
+        self.store.add(
+            Record(model=model, epsilon=epsilon, seed=seed, scores=listed, seconds=taken, note=note, **where)
+        )
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is run on some sets. They may depend on the effort."""
+    """What is run on some sets. They may depend on the effort, or be what it has under a name."""
 
     run: Callable[[Job], None]
-    sets: Sequence[str] | Callable[[Any], Sequence[str]]
+    sets: str | Iterable[str] | Callable[[Any], Iterable[str]]
     tables: tuple[str, ...] = ()  # that it writes, if not one of its own name
     methods: tuple[str, ...] = ("",)  # if each is a case
     by_default: bool = True
+    file: str = ""  # what is added to the name of its file of records
 
-    def names(self, effort: Any) -> Sequence[str]:
+    def names(self, effort: Any) -> Iterable[str]:
         """The sets."""
+        if isinstance(self.sets, str):
+            return getattr(effort, self.sets)
         return self.sets(effort) if callable(self.sets) else self.sets
-
-
-def parser(
-    about: str, parts: Mapping[str, bool], quick: str = "few rows, budgets and seeds"
-) -> argparse.ArgumentParser:
-    """Of a benchmark's description, which starts with what it is about; parts, and whether they run unasked."""
-    made = argparse.ArgumentParser(description=about.partition("\n")[0])
-    made.add_argument("--data", type=Path, help="folder with the sets and their load.py (default: TACIT_DATA)")
-    made.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
-    default = [part for part, unasked in parts.items() if unasked]
-    made.add_argument("--parts", nargs="+", default=default, choices=list(parts))
-    made.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
-    made.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
-    made.add_argument("--quick", action="store_true", help=f"{quick}, in two minutes")
-    return made
-
-
-def parsed(made: argparse.ArgumentParser, argv: list[str] | None) -> argparse.Namespace:
-    """The arguments; quick runs write elsewhere unless told where."""
-    arguments = made.parse_args(argv)
-    arguments.out = arguments.out or (FOLDER / ".cache/quick" if arguments.quick else RESULTS)
-    if arguments.data:
-        sets.FOLDER = arguments.data.resolve()
-    return arguments
 
 
 @dataclass
@@ -123,23 +112,41 @@ class Benchmark:
 
     def main(self, argv: list[str] | None = None) -> None:
         """Measure in one thread, say what was skipped, and draw the page from all that is on record."""
-        made = parser(self.about, {name: part.by_default for name, part in self.parts.items()})
-        made.add_argument("--sets", nargs="+", metavar="NAME", help="of these parts, only these (default: all)")
+        arguments = self.arguments(argv)
+        effort = self.quick if arguments.quick else self.full
+        files = dict.fromkeys(part.file for part in self.parts.values())
+        stores = {file: Store(arguments.out / f"{self.name}{file}.jsonl") for file in files}
+        if not arguments.render_only:
+            with threadpool_limits(1):
+                self.run(stores, arguments, effort)
+        records = [record for store in stores.values() for record in store]
+        self.page(records, effort, arguments.quick).write(arguments.out, self.name)
+        print(f"wrote {arguments.out / f'{self.name}.md'}")
+
+    def arguments(self, argv: list[str] | None) -> argparse.Namespace:
+        """Of the command line; quick runs write elsewhere unless told where."""
+        parser = argparse.ArgumentParser(description=self.about.partition("\n")[0])
+        parser.add_argument("--data", type=Path, help="folder with the sets (default: TACIT_DATA)")
+        parser.add_argument("--out", type=Path, help="folder of the results (default: benchmarks/results)")
+        unasked = [name for name, part in self.parts.items() if part.by_default]
+        parser.add_argument("--parts", nargs="+", default=unasked, choices=list(self.parts))
+        parser.add_argument("--resume", action="store_true", help="keep what is measured already, and go on")
+        parser.add_argument("--render-only", action="store_true", help="measure nothing, draw the page and plots again")
+        parser.add_argument("--quick", action="store_true", help="few rows, budgets and seeds, in two minutes")
+        parser.add_argument("--sets", nargs="+", metavar="NAME", help="of these parts, only these (default: all)")
         if self.methods:
-            made.add_argument("--methods", nargs="+", choices=self.methods, default=self.methods)
-        arguments = parsed(made, argv)
+            parser.add_argument("--methods", nargs="+", choices=self.methods, default=self.methods)
+        arguments = parser.parse_args(argv)
         effort = self.quick if arguments.quick else self.full
         known = {name for part in self.parts.values() for name in part.names(effort)}
         if not known.issuperset(arguments.sets or ()):
-            made.error(f"--sets are of {', '.join(sorted(known))}")
-        store = Store(arguments.out / f"{self.name}.jsonl")
-        if not arguments.render_only:
-            with threadpool_limits(1):
-                self.run(store, arguments, effort)
-        self.page(store, effort, arguments.quick).write(arguments.out, self.name)
-        print(f"wrote {arguments.out / f'{self.name}.md'}")
+            parser.error(f"--sets are of {', '.join(sorted(known))}")
+        arguments.out = arguments.out or (FOLDER / ".cache/quick" if arguments.quick else RESULTS)
+        if arguments.data:
+            sets.FOLDER = arguments.data.resolve()
+        return arguments
 
-    def run(self, store: Store, arguments: argparse.Namespace, effort: Any) -> None:
+    def run(self, stores: Mapping[str, Store], arguments: argparse.Namespace, effort: Any) -> None:
         """Everything that is asked for."""
         asked = tuple(getattr(arguments, "methods", ()))
         for place, part in ((place, self.parts[place]) for place in arguments.parts):
@@ -147,15 +154,15 @@ class Benchmark:
                 for method in part.methods:
                     if (arguments.sets and name not in arguments.sets) or (method and method not in asked):
                         continue
-                    job = self.job(store, place, name, method, asked, effort)
-                    if arguments.resume and any(map(job.made, store)):
+                    job = self.job(stores[part.file], place, name, method, asked, effort)
+                    if arguments.resume and any(map(job.made, job.store)):
                         continue
                     start = time.perf_counter()
                     try:
                         part.run(job)
                     except sets.MissingSetError as error:
                         print(f"skipped: {place}, {name} ({error})")
-                        continue
+                        break
                     print(f"{place}, {name} {method}: {time.perf_counter() - start:.1f} s", flush=True)
 
     def job(self, store: Store, place: str, name: str, method: str, asked: tuple[str, ...], effort: Any) -> Job:

@@ -12,13 +12,12 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from benchmarks.frame.records import Record, Results
-from benchmarks.frame.tables import NONE, spread
+from benchmarks.frame.tables import NONE, spread, verdict
 
 QUICK = """\
 **This was a quick run**: fewer rows, budgets and seeds than the text says. Its scores and times say nothing of full
@@ -29,7 +28,6 @@ class Page:
     """What the placeholders of a template stand for."""
 
     template: Path
-    labels: Mapping[str, str] = MappingProxyType({})  # what models are called
     python = platform.python_version()
     numpy = np.__version__
 
@@ -56,12 +54,14 @@ class Page:
         for key in dict.fromkeys((r.table, r.set, r.model, r.epsilon) for r in self.results.rows(*where)):
             first = self.results.rows(*key)[0]
             scores = {score: self.scores(score, *key) for score in first.scores}
-            yield (
-                vars(first)
-                | {"label": self.labels.get(first.model, first.model)}
-                | scores
-                | {"seconds": self.seconds(*key)}
-            )
+            yield vars(first) | scores | {"seconds": self.seconds(*key)}
+
+    def reached(self, score: str, wanted: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Of numbers to reach, each with `where` it is and the `least` that is asked for: what was found there."""
+        for row in wanted:
+            found = self.scores(score, *row["where"])
+            if found:
+                yield {**row, "found": found, "verdict": verdict(found.average >= row["least"])}
 
     def __getitem__(self, name: str) -> Any:
         if not hasattr(self, name):
@@ -70,23 +70,30 @@ class Page:
         return value() if callable(value) else value
 
     def __str__(self) -> str:
-        first, *others = re.split(r"^(?=#)", self.template.read_text(encoding="utf8"), flags=re.MULTILINE)[1:]
-        parts = [*self._section(first), *([QUICK] if self.quick else [])]
-        return "\n\n".join([*parts, *(text for section in others for text in self._section(section))]) + "\n"
+        first, *others = self._sections()
+        parts = [*self._drawn(first), *([QUICK] if self.quick else [])]
+        return "\n\n".join([*parts, *(text for section in others for text in self._drawn(section))]) + "\n"
 
-    def _section(self, section: str) -> Iterator[str]:
+    def section(self, heading: str) -> str:
+        """The one under that heading."""
+        return "\n\n".join(self._drawn(next(text for text in self._sections() if text.startswith(heading))))
+
+    def _sections(self) -> list[str]:
+        return re.split(r"^(?=#)", self.template.read_text(encoding="utf8"), flags=re.MULTILINE)[1:]
+
+    def _drawn(self, section: str) -> Iterator[str]:
         told = dict(re.findall(r"^<!-- (needs|each): (.*) -->", section, re.MULTILINE))
         if "needs" in told and not self.results.rows(told["needs"]):
             return
         paragraphs = re.sub(r"\n<!-- .* -->", "", section).strip().split("\n\n")
         for item in self[told["each"]] if "each" in told else ({},):
             known = Found(self.__getitem__, item)
-            blocks = {text: self._drawn(text, known) for text in paragraphs if _is_block(text)}
+            blocks = {text: self._block(text, known) for text in paragraphs if _is_block(text)}
             if any(blocks.values()) or not blocks:
                 drawn = (blocks[text] if text in blocks else text.format_map(known) for text in paragraphs)
                 yield from (text for text in drawn if text)
 
-    def _drawn(self, block: str, known: "Found") -> str:
+    def _block(self, block: str, known: "Found") -> str:
         """A placeholder, or a table with rows to repeat; nothing if there are none."""
         if "<!-- each" not in block:
             return block.format_map(known)
@@ -107,6 +114,11 @@ class Page:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.md").write_text(str(self), encoding="utf8")
         self.figures(folder)
+
+    def write_as(self, folder: Path, name: str, template: str) -> None:
+        """Another page, by a template next to the first."""
+        self.template = self.template.with_name(template)
+        (folder / f"{name}.md").write_text(str(self), encoding="utf8")
 
 
 def _is_block(paragraph: str) -> bool:
@@ -135,6 +147,24 @@ class Seeds(list[float]):
     def average(self) -> float:
         """Not a number if there are none."""
         return float(np.mean(self)) if self else float("nan")
+
+    @property
+    def most(self) -> "Seeds":
+        """The largest alone."""
+        return Seeds([max(self)] if self else [])
+
+    @property
+    def ms(self) -> "Seeds":
+        """Of seconds."""
+        return Seeds([1e3 * value for value in self])
+
+    @property
+    def us(self) -> "Seeds":
+        """Of seconds."""
+        return Seeds([1e6 * value for value in self])
+
+    def __truediv__(self, other: "Seeds") -> "Seeds":
+        return Seeds([self.average / other.average] if self and other else [])
 
     def __format__(self, form: str) -> str:
         return (f"{self.average:{form}}" if self else NONE) if form else self._told(self)

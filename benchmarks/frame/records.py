@@ -89,7 +89,7 @@ class Results:
 
     def seconds(self, *where: Any) -> float | None:
         """The median."""
-        found = [record.seconds[0] for record in self.rows(*where)]
+        found = [record.seconds[0] for record in self.rows(*where) if record.seconds]
         return statistics.median(found) if found else None
 
     def distinct(self, field: str, *where: Any, order: Iterable[Any] = ()) -> list[Any]:

@@ -1,6 +1,7 @@
 """How benchmarks run a solver of the library on rows that are bounded already, without an estimator."""
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,26 +11,10 @@ import numpy as np
 
 from benchmarks.frame import Floats
 from tacit.blocks import Bounded
-from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Release, Unit
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Promise, Unit
 from tacit.problems import LOSSES, Penalty
 from tacit.problems.task import LinearTask
-from tacit.solvers import SOLVERS, Algorithm, Solver, choose
-
-__all__ = [
-    "LIMIT",
-    "LOSSES",
-    "SOLVERS",
-    "Budget",
-    "LinearTask",
-    "Plan",
-    "Promise",
-    "Release",
-    "Run",
-    "asked",
-    "choose",
-    "slope_clock",
-]
+from tacit.solvers import Algorithm, Solver
 
 
 def asked(shape: tuple[int, ...], loss: str, budget: Budget, *, intercept: bool = False, **more: Any) -> LinearTask:
@@ -86,6 +71,21 @@ class Run:
         with Gate(promise, NoiseSource(seed)) as gate:
             weights = self.algorithm.run(Bounded(Z, targets, penalty, *entry), gate).weights
         return weights[0], time.perf_counter() - start
+
+
+def fitted(model: Any, *data: Any) -> float:
+    """The seconds of a fit, without the warnings that a benchmark knows of: of its seed, and of few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        model.fit(*data)
+        return time.perf_counter() - start
+
+
+def margins(model: Any, X: Any) -> Floats:
+    """What a classifier decides by, or what a regression predicts."""
+    tell = model.decision_function if hasattr(model, "decision_function") else model.predict
+    return np.asarray(tell(X), dtype=np.float64)
 
 
 def slope_clock(count: int, short: Callable[[], float], long: Callable[[], float]) -> Callable[[], float]:

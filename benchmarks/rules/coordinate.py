@@ -8,17 +8,18 @@ truth is sparse: independent normal columns of which a few matter, on a page of 
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import sets, solvers
+from benchmarks.frame import sets
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.records import Record
-from benchmarks.frame.tables import lines
 from benchmarks.rules.tuned import Problem, RulePage, compared, pair, settings
+from tacit.solvers import choose
 
 CHOSE = (
     *("california_housing", "ames", "diabetes", "msd_subset_year"),
@@ -62,9 +63,7 @@ def sparse_truth(n: int, d: int, active: int) -> Problem:
 def _keep_greedy(job: Job, found: Problem, epsilon: float) -> None:
     """Greedy by its own rule, and what auto takes."""
     scores = {"rule": found.run("greedy", epsilon, range(job.effort.seeds))}
-    job.keep(
-        "greedy", epsilon, 0, scores, (), note=solvers.choose("auto", found.task(epsilon)).name, size=found.Z.shape
-    )
+    job.keep("greedy", epsilon, 0, scores, (), note=choose("auto", found.task(epsilon)).name, size=found.Z.shape)
 
 
 def run_rule(job: Job) -> None:
@@ -99,40 +98,25 @@ class CoordinatePage(RulePage):
     alpha, chose = ALPHA, CHOSE
     words = ("Sets that took no part in the choice of the rules", "Sets that chose")
 
-    def head(self) -> list[str]:
-        named = ["data", "rows x columns", "epsilon", "rule", "tuned", "rule / tuned", "tuned setting"]
-        return [*named, "greedy", "auto"]
+    def beside(self, record: Record) -> dict[str, str]:
+        """What greedy reaches at the same place, and what auto takes."""
+        for greedy in self.results.rows(record.table, record.set, "greedy", record.epsilon):
+            return {"greedy": pair(greedy, "rule"), "auto": greedy.note}
+        return {"greedy": "", "auto": ""}
 
-    def row(self, record: Record) -> list[str]:
-        (n, d), (ratio,) = record.size, record.scores["ratio"]
-        (greedy,) = self.results.rows("rule", record.set, "greedy", record.epsilon) or (None,)
-        cells = [pair(record, "rule"), pair(record, "tuned"), f"{ratio:.2f}", record.note, pair(greedy, "rule")]
-        return [record.set, f"{n:,} x {d}", f"{record.epsilon:g}", *cells, greedy.note if greedy else ""]
+    def row(self, record: Record) -> dict[str, Any]:
+        return super().row(record) | self.beside(record)
+
+    def sparse(self) -> Iterator[dict[str, Any]]:
+        known = sparse_truths()
+        for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
+            found = [r for r in self.results.rows("greedy") if r.model == "coordinate" and known[r.set][0] == chose]
+            rows = [vars(r) | {"rule": pair(r, "rule")} | self.beside(r) for r in found]
+            yield {"part": words, "rows": rows}
 
     def write(self, folder: Path, name: str) -> None:
         super().write(folder, name)
-        GreedyPage(self.results.rows(), self.effort, self.quick).write(folder, "greedy_rule")
-
-
-class GreedyPage(CoordinatePage):
-    """Sparse truths."""
-
-    template = Path(__file__).with_name("greedy.md")
-
-    def groups(self) -> Any:
-        known = sparse_truths()
-        head = ["columns that matter", "rows", "epsilon", "coordinate", "greedy", "auto"]
-        for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
-            rows = []
-            for record in self.results.rows("greedy"):
-                if record.model == "coordinate" and known[record.set][0] == chose:
-                    (greedy,) = self.results.rows("greedy", record.set, "greedy", record.epsilon)
-                    cells = [pair(record, "rule"), pair(greedy, "rule"), greedy.note]
-                    rows.append([record.set, f"{record.size[0]:,}", f"{record.epsilon:g}", *cells])
-            yield {"part": words, "rows": lines(head, rows)}
-
-    def write(self, folder: Path, name: str) -> None:
-        super(RulePage, self).write(folder, name)
+        self.write_as(folder, "greedy_rule", "greedy.md")
 
 
 BENCHMARK = Benchmark(

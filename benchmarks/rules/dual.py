@@ -13,9 +13,8 @@ from typing import Any
 
 from benchmarks.frame import sets
 from benchmarks.frame.command import Benchmark, Job, Part
-from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import LOSSES
-from benchmarks.rules.tuned import Pair, Problem, RulePage, compared, pair, settings
+from benchmarks.rules.tuned import Pair, Problem, RulePage, compared, settings
+from tacit.problems import LOSSES
 from tacit.solvers import Dual
 from tacit.solvers.dual.steps import Sampled
 
@@ -68,14 +67,6 @@ class DualPage(RulePage):
 
     template = Path(__file__).with_name("dual.md")
     chose = CHOSE
-
-    def head(self) -> list[str]:
-        return ["data", "rows x columns", "loss", "epsilon", "rule", "tuned", "rule / tuned", "tuned setting"]
-
-    def row(self, record: Record) -> list[str]:
-        (n, d), (ratio,) = record.size, record.scores["ratio"]
-        cells = [pair(record, "rule"), pair(record, "tuned"), f"{ratio:.2f}", record.note]
-        return [record.set, f"{n:,} x {d}", record.model, f"{record.epsilon:g}", *cells]
 
 
 BENCHMARK = Benchmark(

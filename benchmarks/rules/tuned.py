@@ -19,9 +19,11 @@ from sklearn.linear_model import Lasso
 from benchmarks.frame import Floats, losses
 from benchmarks.frame.page import Page
 from benchmarks.frame.records import Record
-from benchmarks.frame.solvers import SOLVERS, Budget, LinearTask, Run, asked
-from benchmarks.frame.tables import lines
+from benchmarks.frame.solvers import Run, asked
+from tacit.privacy import Budget
 from tacit.problems import Penalty
+from tacit.problems.task import LinearTask
+from tacit.solvers import SOLVERS
 
 SMALLEST = 0.1  # epsilon
 TUNING = 1_000  # the first seed that tunes
@@ -91,9 +93,9 @@ def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effor
     return {"rule": rule, "tuned": tuned, "ratio": rule[0] / tuned[0]}, best
 
 
-def pair(record: Record | None, score: str) -> str:
+def pair(record: Record, score: str, digits: int = 4) -> str:
     """Mean and spread."""
-    return "{:.4f} ± {:.4f}".format(*record.scores[score]) if record else ""
+    return f"{record.scores[score][0]:.{digits}f} ± {record.scores[score][1]:.{digits}f}"
 
 
 class RulePage(Page):
@@ -102,16 +104,13 @@ class RulePage(Page):
     chose: tuple[str, ...]
     words = ("Sets that took no part in the choice of the rule", "Sets that chose")
 
-    def head(self) -> list[str]:
-        """Of the table."""
-        raise NotImplementedError
-
-    def row(self, record: Record) -> list[str]:
-        """The cells of a record."""
-        raise NotImplementedError
-
     def settings(self) -> int:
         return math.prod(map(len, self.effort.grid.values()))
+
+    def row(self, record: Record) -> dict[str, Any]:
+        """What is told of a record."""
+        told = {"rule": pair(record, "rule"), "tuned": pair(record, "tuned"), "ratio": record.scores["ratio"][0]}
+        return vars(record) | told
 
     def groups(self) -> Iterator[dict[str, Any]]:
         records = [r for r in self.results.rows("rule") if "tuned" in r.scores]
@@ -121,4 +120,4 @@ class RulePage(Page):
                 ratios = [r.scores["ratio"][0] for r in part]
                 worst = max((r.scores["rule"][0] for r in part if r.epsilon == SMALLEST), default=math.nan)
                 found = {"median": np.median(ratios), "largest": max(ratios), "cells": len(part), "worst": worst}
-                yield {"part": words, **found, "rows": lines(self.head(), map(self.row, part))}
+                yield {"part": words, **found, "rows": map(self.row, part)}

@@ -25,9 +25,15 @@ PEERS = setup.HERE
 def tiny(monkeypatch):
     """Two sets of 60 rows in place of the real ones, and no peers."""
     entry = sets.Entry
-    entries = {"two": entry("classification", "folder", True), "line": entry("regression", "folder", False)}
-    monkeypatch.setattr(sets, "SETS", entries)
-    monkeypatch.setattr(sets, "PUBLIC", {"two": "classification", "line": "regression"})
+    entries = {"two": entry("classification", True), "line": entry("regression", False)}
+    for known, told in (
+        (sets.SETS, entries),
+        (sets.PUBLIC, {name: {"kind": entry.kind} for name, entry in entries.items()}),
+    ):
+        for name in list(known):
+            monkeypatch.delitem(known, name)
+        for name, of in told.items():
+            monkeypatch.setitem(known, name, of)
     monkeypatch.setattr(setup, "python", lambda _: PEERS / "no such interpreter")
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(60, 3))
     targets = {"two": (X[:, 0] > 0).astype(int), "line": X[:, 0]}
@@ -39,13 +45,14 @@ def tiny(monkeypatch):
 
     monkeypatch.setattr(sets, "load", load)
     monkeypatch.setattr(sets, "public", lambda name: load(name)[:2])
+    monkeypatch.setattr(dense.BENCHMARK, "full", dense.BENCHMARK.full.but(seeds=1, epsilons=[1.0]))
     dense.data.cache_clear()
     yield
     dense.data.cache_clear()
 
 
 def measured(folder, *options):
-    dense.main(["--seeds", "1", "--epsilons", "1", "--parts", "raw", "public", "--out", str(folder), *options])
+    dense.BENCHMARK.main(["--parts", "raw", "public", "peers", "--out", str(folder), *options])
     return {record.key: record for record in Store(folder / "dense.jsonl")}
 
 
@@ -77,31 +84,32 @@ def test_a_run_measures_every_solver_and_writes_the_pages(tmp_path, capsys):
 @pytest.mark.usefixtures("tiny")
 def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(DensePage, "figures", lambda *_: None)
-    only = ("--models", "not private", "gradient", "auto")
+    only = ("--methods", "not private", "gradient", "auto")
     before = measured(tmp_path, *only)
     calls = []
-    record = methods.record
-    monkeypatch.setattr(methods, "record", lambda *args: calls.append(args[:5]) or record(*args))
+    estimator = methods.estimator
+    monkeypatch.setattr(methods, "estimator", lambda *args: calls.append(args[0]) or estimator(*args))
     assert measured(tmp_path, "--resume", *only) == before
     measured(tmp_path, "--render-only")
     assert calls == []
-    after = measured(tmp_path, "--models", "auto", "--sets", "two")
-    assert {call[1:3] for call in calls} == {("two", "auto")}
+    after = measured(tmp_path, "--methods", "auto", "--sets", "two")
+    assert calls == ["auto", "auto"]  # raw and public
+    assert {key[1] for key in after if after[key].seconds != before[key].seconds} == {"two"}
     assert after.keys() == before.keys()
     assert len((tmp_path / "dense.jsonl").read_text().splitlines()) == len(after)
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_missing_set_and_a_refusal_are_named(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sets.SETS, "gone", sets.Entry("regression", "folder", False))
+    monkeypatch.setitem(sets.SETS, "gone", sets.Entry("regression", False))
 
     def refuse(*_, **__):
         raise ValueError("not for this")
 
     monkeypatch.setattr(methods, "measure", refuse)
-    measured(tmp_path, "--models", "gradient")
+    measured(tmp_path, "--methods", "gradient")
     told = capsys.readouterr().out
-    assert "skipped: gone (not here)" in told
+    assert "skipped: raw, gone (not here)" in told
     assert "refused: gradient on two: not for this" in told
     assert "- gradient on two: not for this" in (tmp_path / "dense.md").read_text()
 
@@ -167,7 +175,7 @@ def test_the_peers_are_scored_as_we_are():
 @pytest.mark.parametrize("name", ["breast_cancer", "digits_even_odd", "diabetes"])
 def test_public_bounds_hold_for_every_row(name):
     X, y = sets.public(name)
-    if sets.PUBLIC[name] == "regression":
+    if sets.PUBLIC[name]["kind"] == "regression":
         assert np.abs(X).max() <= 1.0
         assert np.abs(y).max() <= 1.0
     else:

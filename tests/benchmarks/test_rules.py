@@ -124,9 +124,9 @@ def test_constants_are_moved_for_as_long_as_it_lasts():
 
 
 def test_every_setting_is_understood():
-    for changed, parameters in text.SETTINGS.values():
-        assert all(hasattr(steps, name) for name in changed)
-        LogisticRegression(epsilon=1.0, **parameters)
+    for setting in text.TOLD.settings.values():
+        assert all(hasattr(steps, name) for name in setting["constants"])
+        LogisticRegression(epsilon=1.0, **setting["parameters"])
 
 
 @pytest.mark.usefixtures("words")
