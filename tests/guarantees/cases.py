@@ -109,7 +109,7 @@ class Case:
     def made(self, n):
         """The solver object."""
         if self.variant:
-            return self.solver(**(VARIANTS | DUAL_VARIANTS)[self.variant])
+            return self.solver(**(VARIANTS | DUAL_VARIANTS | SGD_VARIANTS)[self.variant])
         if not self.has_option("batch_size"):
             few = {"greedy": 5, "frank-wolfe": 12}.get(self.solver.name)
             return self.solver() if few is None else self.solver(n_iter=few)
@@ -203,6 +203,14 @@ DUAL_VARIANTS = {
     "sequential": {"variant": "sequential", "batch_size": 5, "n_passes": 2, "clip": 0.5},
     "primal": {"variant": "primal", "batch_size": 2, "n_passes": 3, "clip": 1e-3},
     "newton": {"inner": "newton", "batch_size": 6, "n_passes": 3},
+    "as asked": {"averaging": "last", "least_penalty": 0.0, "damping": 0.5, "batch_size": 6, "n_passes": 3},
+}
+# The papers' baseline, with everything set.
+SGD_VARIANTS = {
+    "plain": {
+        **{"batch_size": 6, "n_passes": 3, "clip": 0.5, "learning_rate": 0.3},
+        **{"momentum": 0.0, "averaging": "last"},
+    },
 }
 BASIC = [
     Case(solver, loss.name, adjacency, whole=whole)
@@ -256,6 +264,11 @@ TUNED += [
     if LOSSES[case.loss] in case.solver.serves.multiclass
     for name in ("", "published", "sequential")
     if not name or case.loss == "hinge"
+]
+TUNED += [
+    replace(case, sparse=k % 2 == 1, declared=k % 4 > 1, variant=name)
+    for name in SGD_VARIANTS
+    for k, case in enumerate(case for case in BASIC if case.solver.name == "sgd" and not case.whole)
 ]
 GAUSSIAN = [case for case in BASIC if case.is_gaussian]
 WITH_MU = [case for case in BASIC if case.has_mu]

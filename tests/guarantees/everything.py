@@ -81,7 +81,7 @@ class Entry:
         """What runs, whatever the loss, the adjacency and the storage."""
         if self.case is None:
             return self.name.split(",")[0]
-        form = self.case.variant if self.case.solver.name == "dual" else ""
+        form = self.case.variant if self.case.solver.name in ("dual", "sgd") else ""
         form = "wide" if self.case.wide else form
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
@@ -226,7 +226,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     with patches(forms):
         plan = request.plan
     most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
-    formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
+    formulas = _formulas(case) | (_MOMENTUM if form.startswith("momentum") else {})
     return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
 
 
@@ -274,6 +274,7 @@ def _more_forms() -> Iterator[Entry]:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
             yield of_case(case, form="momentum", epsilon=1e6, solver=Dual(n_passes=8))
+            yield of_case(case, form="momentum tail", epsilon=1e6, solver=Dual(n_passes=8, averaging="tail"))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
         if not case.declared:

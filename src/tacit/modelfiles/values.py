@@ -39,6 +39,8 @@ LATER: dict[str, frozenset[str]] = {
     "LogisticRegression": _LINEAR | {"l1_ratio"},
     **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
+    "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
 }
 """Parameters that came after the first files, by class: a file without them means their defaults."""
 
