@@ -115,6 +115,13 @@ class Case:
             return self.solver() if few is None else self.solver(n_iter=few)
         return self.solver(batch_size=n, n_passes=20) if self.whole else self.solver(batch_size=n // 4, n_passes=5)
 
+    @property
+    def start(self):
+        """The coefficients and the intercept that a fit begins with."""
+        solver = self.made(N)
+        coef, intercept = getattr(solver, "coef_init", None), getattr(solver, "intercept_init", None)
+        return np.zeros(D + 1) if coef is None else np.append(coef, intercept)
+
     def has_option(self, name):
         return name in signature(self.solver).parameters
 

@@ -33,7 +33,7 @@ from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Coordinate, Dual, FrankWolfe
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
@@ -277,6 +277,8 @@ def _more_forms() -> Iterator[Entry]:
             yield of_case(case, form="momentum tail", epsilon=1e6, solver=Dual(n_passes=8, averaging="tail"))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
+        if case.solver.name == "greedy":
+            yield of_case(case, form="laplace", solver=Greedy(n_iter=5, smoothness="laplace"))
         if not case.declared:
             yield of_case(case, form="declared columns", bounds=ALL_DECLARED if case.sparse else SOME_DECLARED)
         if case.solver.name == "frank-wolfe":
