@@ -31,7 +31,7 @@ from benchmarks.frame.command import SPLIT, Benchmark, Job, Part
 from benchmarks.frame.losses import Linear, fitted
 from benchmarks.frame.page import Page
 from benchmarks.frame.tables import lines
-from benchmarks.rules.coordinate import CHOSE, JUDGED, problem
+from benchmarks.rules.coordinate import problem
 from benchmarks.rules.tuned import Pair, pair
 from tacit import Lasso, LogisticRegression
 from tacit.solvers import Coordinate
@@ -172,9 +172,8 @@ class OrderPage(Page):
     def groups(self) -> Iterator[dict[str, Any]]:
         for table, kind in (("standardised", "Standardised columns"), ("raw", "Columns as they are")):
             for chose, words in ((False, "sets that took no part in the choice"), (True, "sets that chose")):
-                cells = dict.fromkeys(
-                    (r.set, r.epsilon) for r in self.results.rows(table) if (r.set.split(SPLIT)[0] in CHOSE) == chose
-                )
+                told = [r for r in self.results.rows(table) if (r.set.split(SPLIT)[0] in self.effort.chose) == chose]
+                cells = dict.fromkeys((r.set, r.epsilon) for r in told)
                 found = [self._row(table, *cell) for cell in cells]
                 if found:
                     head = ["data", "rows x columns", "epsilon", *MODELS]
@@ -211,8 +210,8 @@ BENCHMARK = Benchmark(
     "order_rule",
     __doc__,
     {
-        "standardised": Part(run_standardised, (*JUDGED, *CHOSE)),
-        "raw": Part(run_raw, (*JUDGED, *CHOSE)),
+        "standardised": Part(run_standardised, lambda effort: effort.judged + effort.chose),
+        "raw": Part(run_raw, lambda effort: effort.judged + effort.chose),
         "paper": Part(run_paper, PAPER),
     },
     OrderPage,

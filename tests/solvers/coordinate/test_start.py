@@ -29,7 +29,7 @@ def problem(n=300, seed=0):
 def test_weights_in_bounded_units_are_the_way_back_of_a_model(regression):
     rng = np.random.default_rng(1)
     features = Scaling(rng.normal(size=3), rng.uniform(0.1, 9.0, size=3), 3.0)
-    units = Units(features, Scaling(np.array([5.0]), np.array([2.5]), 3.0) if regression else None, None, clips=True)
+    units = Units(features, Scaling(np.array([5.0]), np.array([2.5]), 3.0) if regression else None, None)
     weights = rng.normal(size=(1, 4))
     model = units.model(Solution(weights, np.zeros((1, 4)), weights), Penalty())
     np.testing.assert_allclose(units.weights(model.coef[0], float(model.intercept[0])), weights[0], rtol=1e-12)
