@@ -86,7 +86,7 @@ def test_smoothness_is_a_word_or_a_tuple():
     [
         (
             "public",
-            "smoothness must be 'private', 'laplace' or an array with one positive number for each feature, got 'public'",
+            "smoothness must be 'private', 'laplace' or an array with one positive number for each feature",
         ),
         (2.0, "smoothness must be 'private', 'laplace' or an array"),
         (None, "smoothness must be 'private', 'laplace' or an array"),
