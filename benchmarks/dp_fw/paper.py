@@ -7,9 +7,8 @@ from scipy.sparse import csr_array
 
 from benchmarks.frame import Floats
 from tacit._types import Flags, Integers
-from tacit.kernels.frank_wolfe import Rule
-from tacit.kernels.frank_wolfe_columns import Entries
-from tacit.kernels.frank_wolfe_rows import clipped
+from tacit.kernels.frank_wolfe.columns import Entries
+from tacit.kernels.frank_wolfe.rows import Rule, clipped
 from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import slope
@@ -56,5 +55,5 @@ class RecomputedScores:
         """Make iteration t; all scores may have changed."""
         self._weights *= 1.0 - self._path.lengths[t]
         self._weights[j] += self._path.gain(t, sign)
-        sparse_gradient(self._rows.entries, self._rows.present, self._rule, self._weights, self.scores)
+        sparse_gradient(self._rows.listed[0], self._rows.present, self._rule, self._weights, self.scores)
         self.sampler.changed(self._all)

@@ -11,9 +11,7 @@ has a ball of the whole radius, so that all of them together are allowed K times
 
 import numpy as np
 
-from benchmarks.federated.problems import Problem
-from benchmarks.frame import Floats
-from tacit.federated.block_frank_wolfe import (
+from benchmarks.federated.block_frank_wolfe import (
     Balls,
     Custom,
     Distributed,
@@ -23,6 +21,8 @@ from tacit.federated.block_frank_wolfe import (
     block_frank_wolfe,
     elementary,
 )
+from benchmarks.federated.problems import Problem
+from benchmarks.frame import Floats
 from tacit.privacy import NoiseSource
 
 GROUPS, DRAWN = 100, 0.4

@@ -16,7 +16,7 @@ def bounded(X, epsilon=math.inf, seed=0, **asked):
     n, d = X.shape
     task = task_of(n, d, epsilon=epsilon, sparse=sparse.issparse(X), **asked)
     bounding = Centring(task)
-    plan = Plan(*bounding.releases(), Release("rest", "gaussian", share=bounding.left))
+    plan = Plan(*bounding.releases, Release("rest", "gaussian", share=bounding.left))
     with Gate(plan.calibrate(task.budget, task.unit, "test"), NoiseSource(seed)) as gate:
         rows = bounding.run(Table.of(X), gate)
         gate.skip("rest")
@@ -40,8 +40,8 @@ def rows_at(centre, spread, n=5000, d=3, seed=0):
 )
 def test_only_what_is_not_declared_is_released(options, names):
     bounding = Centring(task_of(100, 3, **options))
-    assert [release.name for release in bounding.releases()] == names
-    assert bounding.left == 1.0 - sum(release.share for release in bounding.releases())
+    assert [release.name for release in bounding.releases] == names
+    assert bounding.left == 1.0 - sum(release.share for release in bounding.releases)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])

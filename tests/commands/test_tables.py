@@ -28,7 +28,7 @@ def test_numbers_are_read_and_text_is_kept_as_declared(tmp_path):
     assert table.frame["c"].tolist() == [3.0, 1.0, 2.0]
     assert table.y.tolist() == [0, 1, 0]
     assert (table.guessed, table.learned) == (("a",), ())
-    assert repr(table) == "Table(private)"
+    assert repr(table) == "Frame(private)"
 
 
 def test_nothing_is_guessed_when_all_is_declared(tmp_path):

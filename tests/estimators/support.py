@@ -9,7 +9,7 @@ import pytest
 from sklearn import linear_model, svm
 
 import tacit
-from tacit.privacy import Gate
+from tacit.privacy.gate import Grant
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too 
 def releases(monkeypatch):
     """A list that grows by one name with every release."""
     made = []
-    take = Gate._take
+    take = Grant.take
 
-    def counted(gate, name, kind, count):
-        made.extend([name] * count)
-        return take(gate, name, kind, count)
+    def counted(grant, count=1):
+        made.extend([grant.name] * count)
+        return take(grant, count)
 
-    monkeypatch.setattr(Gate, "_take", counted)
+    monkeypatch.setattr(Grant, "take", counted)
     return made

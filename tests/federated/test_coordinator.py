@@ -91,7 +91,7 @@ def with_array(reply, name):
 
 def with_version(reply):
     m = messages.read(reply)
-    return messages.write(messages.Reply(m.study, m.party, m.round, m.request, m.arrays, "9.9"))
+    return messages.write(messages.Reply(m.study, m.party, m.round, m.request, m.arrays, version="9.9"))
 
 
 @pytest.mark.parametrize(

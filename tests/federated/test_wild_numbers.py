@@ -124,7 +124,7 @@ def test_sketched_labels_too_large_to_work_with_are_refused(number):
     """By a party that holds none, before it releases anything."""
     study = study_of("sketched labels")
     node = nodes_of(study)[0]
-    size = node._protocol.agreed.label_sketch.size
+    size = node._protocol.label_sketch.size
     held = messages.HOLDS_NOTHING
     for number_of_round, (step, arrays) in enumerate(
         [("hello", {}), ("bounds", {}), ("marginals", {"labels": np.full(size, number)})]

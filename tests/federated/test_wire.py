@@ -18,7 +18,8 @@ def blanked(reply):
         return reply
     arrays = {name: np.zeros_like(values) for name, values in message.arrays.items()}
     request = bytes(32)  # names the request, which follows from earlier releases
-    return messages.write(messages.Reply(message.study, message.party, message.round, request, arrays, message.version))
+    named = message.study, message.party, message.round
+    return messages.write(messages.Reply(*named, request, arrays, version=message.version))
 
 
 @pytest.mark.parametrize("study", STUDIES)

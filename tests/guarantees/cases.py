@@ -60,7 +60,7 @@ def private_fit(request, X, targets):
     fitted = fit.private_fit(request.task, request.solver, (X, targets), seed=request.seed)
     units = fitted.units
     model = units.model(fitted.result, request.task.penalty)
-    told = model.coef, model.coef_noise, model.intercept, units.clip_low, units.clip_high, units.y_bounds
+    told = model.coef, model.coef_noise, model.intercept, units.features.low, units.features.high, units.y_bounds
     return Fit(*told, fitted.promise, fitted.guarantee)
 
 

@@ -302,7 +302,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         center=not declared,
     )
     bounding, algorithm = Centring(task), PCA_SOLVERS[solver]().at(task)
-    plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
+    plan = Plan(*bounding.releases, *algorithm.releases(bounding.left))
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
 
@@ -454,7 +454,7 @@ def _of_study(name: str, study: Study) -> Entry:
             member.name: Holding(member.name, table[:, low:high], labels if member.labels else None)
             for member, low, high in zip(study.members, edges, edges[1:], strict=False)
         }
-        calibrated = study.promise(plan, protocol.name)
+        calibrated = protocol.promise
         gates = {n: Gate(calibrated.part(f"{n}/"), NoiseSource(10 + k)) for k, n in enumerate(holdings)}
         memory: dict[str, dict[str, Any]] = {name: {} for name in holdings}
         rounds = protocol.coordinate()

@@ -53,7 +53,6 @@ from tacit.privacy.mechanisms import (
     Vertices,
 )
 from tacit.privacy.mechanisms.affine import AffineBucketSampler, write_scores
-from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tacit.privacy.noise.grid import Grid
 from tacit.solvers.coordinate.columns import Columns
 from tacit.solvers.dual.steps import Duals
@@ -88,7 +87,7 @@ def transcript(
 
     def of_those_there(duals, rows, *given):
         """A row that is not there moves nothing."""
-        return move(duals, rows[rows < len(duals._targets)], *given)
+        return move(duals, rows[rows < len(duals.everyone)], *given)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Gate, "release", patched))
@@ -270,7 +269,7 @@ class Recorder:
         return out
 
     FORMS = (
-        ((GaussianVector, LaplaceVector, GaussianMatrix, PackedGaussianMatrix, Histogram), additive),
+        ((GaussianVector, LaplaceVector, GaussianMatrix, Histogram), additive),
         ((GaussianSequence, SampledSteps), walk),
         (Choice, selection),
         (TopK, several),
@@ -298,10 +297,11 @@ def coordinates(mechanism, value, *shape):
     exact = np.array(value, dtype=np.float64)
     if isinstance(mechanism, Histogram):
         exact = mechanism.counts(value)
-    elif isinstance(mechanism, GaussianMatrix):  # off the diagonal twice the entries, of half the variance
+    elif isinstance(mechanism, GaussianMatrix) and not shape:
+        # Off the diagonal there are twice the entries, of half the variance.
         exact = np.triu(exact) + np.triu(exact, 1).T
         return exact, 1.0, len(exact) * (len(exact) + 1) // 2
-    elif isinstance(mechanism, PackedGaussianMatrix) and mechanism.isotropic:
+    elif isinstance(mechanism, GaussianMatrix) and mechanism.isotropic:
         weights = np.where(np.equal(*np.triu_indices(*shape)), 1.0, math.sqrt(2.0))
         return exact * weights, weights, exact.size
     return exact, 1.0, exact.size

@@ -8,18 +8,17 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent
 
-from tacit.blocks import Bounded
+from tacit.blocks import Bounded, Passes
 from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
-from tacit.privacy.gate import Grant, PlanViolationError
+from tacit.privacy.gate import PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
-from tacit.solvers import SOLVERS, passes, text
+from tacit.solvers import SOLVERS, text
 from tacit.solvers.coordinate import columns
 from tacit.solvers.dual.steps import Duals
 
@@ -47,7 +46,7 @@ from .cases import (
     told,
 )
 from .recorder import transcript
-from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
+from .worlds import evidence, half_of_every_grant, half_the_noise, mu_between, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet
@@ -257,7 +256,6 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
     rows, _ = worst_rows(case)
     if case.chooses:
         rows.Z[1:4, 1] = 0.0  # which makes one candidate more likely
-    honest = Grant.multiplier.fget
 
     def sharper(self, source):
         while True:  # two draws that agree have weights squared: twice the scores
@@ -267,8 +265,7 @@ def test_half_the_noise_shows_in_the_transcript(case, monkeypatch):
 
     run, draw = Alone(case), vertices._RoundSampler.draw
     monkeypatch.setattr(vertices._RoundSampler, "draw", sharper)
-    halved = patch.object(Grant, "multiplier", property(lambda grant: honest(grant) / 2))
-    with transcript() as steps, halved:
+    with transcript() as steps, half_of_every_grant():
         for _ in range(100 if case.chooses else 50):
             run(rows)
     assert wrong_noise(steps) == {release.name for release in run.calibrated.plan.releases}
@@ -285,8 +282,8 @@ def test_half_the_noise_is_caught_by_its_outputs_alone(case):
 
 @pytest.mark.parametrize("case", [c for c in SUMS + ALONE_TEXT if not c.releases("vertices")], ids=str)
 def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
-    clipped = passes.Passes.gradient
-    monkeypatch.setattr(passes.Passes, "gradient", lambda self, w, _, *shape: clipped(self, w, 1e6, *shape))
+    clipped = Passes.gradient
+    monkeypatch.setattr(Passes, "gradient", lambda self, w, _, *shape: clipped(self, w, 1e6, *shape))
     steps = Duals.steps
     monkeypatch.setattr(Duals, "steps", lambda self, *given: steps(self, *given[:-1], 2 * given[-1]))
     limits = columns.Columns.limits
@@ -298,8 +295,8 @@ def test_a_gradient_that_is_not_clipped_is_caught(case, monkeypatch):
 
 @pytest.mark.parametrize("case", [c for c in GAUSSIAN if c.releases("second moments")], ids=str)
 def test_second_moments_of_rows_that_are_not_clipped_are_caught(case, monkeypatch):
-    blocks = passes.Passes._blocks
-    monkeypatch.setattr(passes.Passes, "_blocks", lambda self, _: blocks(self, 1e6))
+    honest = Passes._sum
+    monkeypatch.setattr(Passes, "_sum", lambda self, add, shape, _: honest(self, add, shape, 1e6))
     run = Alone(replace(case, adjacency="add-remove"))
     rows, _ = worst_rows(case)
     absent = replace(rows, Z=rows.Z.copy())

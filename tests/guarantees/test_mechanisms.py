@@ -27,7 +27,6 @@ from tacit.privacy import (
     epsilon_of,
     mechanisms,
 )
-from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms import (
     GaussianMatrix,
     GaussianSequence,
@@ -43,6 +42,8 @@ from tacit.privacy.mechanisms import (
 )
 from tacit.privacy.noise.kernels import release_one
 from tests.units import ROWS
+
+from .worlds import half_of_every_grant
 
 HONEST = 1 - 1e-6  # confidence: how often an honest mechanism is not flagged
 ADJACENCIES = ("add-remove", "replace-one")
@@ -249,10 +250,9 @@ def test_the_same_seed_gives_the_same_release_and_another_seed_another(case, adj
 
 @pytest.mark.parametrize("adjacency", ["add-remove", pytest.param("replace-one", marks=pytest.mark.slow)])
 @every_case
-def test_half_the_noise_is_flagged(case, adjacency, monkeypatch):
-    honest = Grant.multiplier.fget
-    monkeypatch.setattr(Grant, "multiplier", property(lambda grant: honest(grant) / 2))
-    assert case.attack(adjacency, confidence=0.99) > case.claim
+def test_half_the_noise_is_flagged(case, adjacency):
+    with half_of_every_grant():
+        assert case.attack(adjacency, confidence=0.99) > case.claim
 
 
 @pytest.mark.slow

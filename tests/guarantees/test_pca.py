@@ -13,8 +13,7 @@ import tacit
 from tacit.blocks import CentredRows, Table
 from tacit.bounding import Centring
 from tacit.privacy import Gate, NoiseSource, Plan, audit, gdp
-from tacit.privacy.mechanisms import Histogram, Sensitivity
-from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
+from tacit.privacy.mechanisms import GaussianMatrix, Histogram, Sensitivity
 from tacit.solvers.pca import PCA_SOLVERS, Stochastic
 from tests.solvers.pca.support import centred, task_of
 
@@ -30,7 +29,7 @@ def small_task(adjacency="add-remove", **asked):
 
 def calibrated(solver, task):
     bounding = Centring(task)
-    plan = Plan(*bounding.releases(), *PCA_SOLVERS[solver]().at(task).releases(bounding.left))
+    plan = Plan(*bounding.releases, *PCA_SOLVERS[solver]().at(task).releases(bounding.left))
     return plan.calibrate(task.budget, task.unit, "test")
 
 
@@ -85,7 +84,7 @@ def transcript(solver, task, X, monkeypatch, absent=None, seed=0):
 
     def watched(gate, name, mechanism, value, *d):
         exact = mechanism.counts(value) if isinstance(mechanism, Histogram) else np.array(value, dtype=float)
-        if isinstance(mechanism, PackedGaussianMatrix):
+        if isinstance(mechanism, GaussianMatrix) and d:
             exact *= np.where(np.equal(*np.triu_indices(*d)), 1.0, math.sqrt(2.0) if mechanism.isotropic else 1.0)
         out = release(gate, name, mechanism, value, *d)
         out = HISTORY[len(seen)].copy() if HISTORY else out.copy()

@@ -22,6 +22,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, ZCDpEvent
 
 from tacit.privacy import Gate, events
+from tacit.privacy.gate import Grant
 from tacit.solvers import SOLVERS
 
 from .cases import (
@@ -58,19 +59,19 @@ def test_a_solver_with_a_form_for_many_columns_is_tested_in_it():
 @pytest.mark.parametrize("epsilon", [0.5, math.inf])
 def test_a_fit_makes_the_releases_it_planned(case, epsilon, monkeypatch):
     made, plans = Counter(), []
-    take, release = Gate._take, Gate.release
+    take, release = Grant.take, Gate.release
 
-    def counted(gate, name, kind, count):
-        made[name, *kinds_of] += count
-        plans.append(gate.promise)
-        return take(gate, name, kind, count)
+    def counted(grant, count=1):
+        made[grant.name, *kinds_of] += count
+        return take(grant, count)
 
     def noted(gate, name, mechanism, *values):
         kinds_of[:] = [mechanism.kind]
+        plans.append(gate.promise)
         return release(gate, name, mechanism, *values)
 
     kinds_of = []
-    monkeypatch.setattr(Gate, "_take", counted)
+    monkeypatch.setattr(Grant, "take", counted)
     monkeypatch.setattr(Gate, "release", noted)
     fit = private_fit(case.request(epsilon), case.store(sample(case)[0]), sample(case)[1])
     calibrated = plans[0]

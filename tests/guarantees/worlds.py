@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tacit.privacy import Promise
+from tacit.privacy import Promise, gate
 
 from .recorder import transcript
 from .steps import Step
@@ -101,4 +101,17 @@ def half_the_noise() -> Iterator[None]:
     """What a wrong constant would do."""
     honest = Promise.multiplier
     with patch.object(Promise, "multiplier", lambda promise, name: honest(promise, name) / 2):
+        yield
+
+
+@contextmanager
+def half_of_every_grant() -> Iterator[None]:
+    """Half the noise, where the guarantee and the solver are told of all of it."""
+
+    class Halved(gate.Grant):
+        def __init__(self, *given):
+            super().__init__(*given)
+            self.multiplier /= 2
+
+    with patch.object(gate, "Grant", Halved):
         yield

@@ -2,10 +2,11 @@
 
 import numpy as np
 from hypothesis import settings
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from tacit import problems
-from tacit.kernels import gradient as kernels
+from tacit.kernels import rows as kernels
+from tacit.kernels.given import Block, Csc, Csr
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 
@@ -29,22 +30,31 @@ def problem(loss, n, d, K=3, seed=0, density=1.0):
     return Z, targets, rng.normal(size=(outputs, d + 1))
 
 
+def csr(Z, index=np.int64):
+    """The rows of a table, as kernels take sparse ones."""
+    table = csr_array(Z)
+    return Csr(table.data, table.indices.astype(index), table.indptr.astype(index))
+
+
+def csc(Z):
+    """The columns of a table, as kernels take sparse ones."""
+    table = csc_array(Z)
+    return Csc(table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64))
+
+
 def dense(Z, targets, W, loss, clip, bias, shape=SHAPE):
     Z = np.ascontiguousarray(Z)
     norms, out = np.empty(len(Z)), np.empty_like(W)
     kernels.dense_norms(Z, bias, norms)
-    kernels.dense_gradient(Z, norms, bias, targets, W, LOSSES[loss], shape, clip, out)
+    kernels.dense_gradient(Block(Z, bias, targets, norms), W, LOSSES[loss], shape, clip, out)
     return out
 
 
 def sparse(Z, targets, W, loss, clip, bias, shape=SHAPE):
-    table = csr_array(Z)
-    indptr = table.indptr.astype(np.int64)
-    norms, out = np.empty(table.shape[0]), np.empty_like(W)
-    kernels.sparse_norms(table.data, indptr, bias, norms)
-    kernels.sparse_gradient(
-        table.data, table.indices.astype(np.int64), indptr, norms, bias, targets, W, LOSSES[loss], shape, clip, out
-    )
+    rows = csr(Z)
+    norms, out = np.empty(len(Z)), np.empty_like(W)
+    kernels.sparse_norms(rows, bias, norms)
+    kernels.sparse_gradient(Block(rows, bias, targets, norms), W, LOSSES[loss], shape, clip, out)
     return out
 
 

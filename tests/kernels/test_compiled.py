@@ -12,7 +12,7 @@ import pytest
 from llvmlite import binding
 
 import tacit
-from tacit.kernels import columns, gradient
+from tacit.kernels import columns, rows
 from tacit.privacy import float_sum_slack
 
 ROWS_ALONE = Path(__file__).with_name("test_rows_alone.py")
@@ -20,12 +20,12 @@ ROWS_ALONE = Path(__file__).with_name("test_rows_alone.py")
 
 def test_the_slack_covers_sums_in_any_order():
     """Against exact sums, for terms of many magnitudes and signs, with the first row present and absent."""
-    n = 2 * gradient.BLOCK + 77
+    n = 2 * rows.BLOCK + 77
     rng = np.random.default_rng(0)
     column = np.clip(rng.normal(size=n) * 2.0 ** rng.integers(-40, 3, size=n), -1.0, 1.0)
     values = rng.choice([-1.0, 1.0 - 2.0**-30, 2.0**-20], size=n)
     column[0] = values[0] = 1.0
-    half = Fraction(float_sum_slack(n, 1.0, gradient.sum_depth(n))) / 2
+    half = Fraction(float_sum_slack(n, 1.0, rows.sum_depth(n))) / 2
     found = []
     for first in (0, 1):
         x, v = column[first:], values[first:]

@@ -3,15 +3,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array
 from scipy.special import expit
 
 from tacit.kernels import columns
 from tacit.kernels import coordinate as kernels
-from tacit.kernels.gradient import BLOCK, sum_depth
+from tacit.kernels.given import Noise
+from tacit.kernels.rows import BLOCK, sum_depth
 from tacit.problems import Penalty
 
-from .support import LOSSES
+from .support import LOSSES, csc
 
 LOSS_NAMES = ("squared", "logistic", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", LOSS_NAMES)
@@ -26,12 +26,12 @@ class Dense:
     prefix = "dense"
 
     def __init__(self, Z, kind=np.float64):
-        self.parts = (np.ascontiguousarray(Z.T, dtype=kind),)
+        self.table = np.ascontiguousarray(Z.T, dtype=kind)
         self.ones = np.ones(len(Z), dtype=kind)
 
     def __call__(self, name, *args):
         room = kernels if name == "pass" else columns
-        getattr(room, f"{self.prefix}_{name}")(*self.parts, *args)
+        getattr(room, f"{self.prefix}_{name}")(self.table, *args)
 
 
 class Single(Dense):
@@ -43,8 +43,7 @@ class Sparse(Dense):
     prefix = "sparse"
 
     def __init__(self, Z):
-        table = csc_array(Z)
-        self.parts = table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
+        self.table = csc(Z)
         self.ones = np.ones(len(Z))
 
 
@@ -116,8 +115,9 @@ def run(form, Z, targets, limits, loss, rules, order, noise, grid_step, bound, w
     with np.errstate(invalid="ignore"):
         margins -= offset(loss, targets)
     released, changes = np.empty(len(order)), np.empty(len(order))
-    fixed = table.ones, targets, limits, LOSSES[loss], rules, order.astype(np.int64), noise.astype(np.int64)
-    table("pass", *fixed, grid_step, bound, w, margins, released, changes)
+    of, tape = kernels.Slopes(margins, targets, limits, LOSSES[loss]), Noise(noise.astype(np.int64), grid_step, bound)
+    out = kernels.Written(released, changes)
+    table("pass", table.ones, of, rules, order.astype(np.int64), tape, w, out)
     with np.errstate(invalid="ignore"):  # some tests have infinite targets
         return w, margins + offset(loss, targets), released, changes
 
@@ -205,8 +205,9 @@ def test_a_pass_in_parts_is_the_whole_pass(form, loss):
     margins -= offset(loss, targets)
     for k in range(d + 1):
         released, changes = np.empty(1), np.empty(1)
-        fixed = table.ones, targets, limits, LOSSES[loss], rules, order[k : k + 1].astype(np.int64), noise[k : k + 1]
-        table("pass", *fixed, 1e-3, 1e9, w, margins, released, changes)
+        of, tape = kernels.Slopes(margins, targets, limits, LOSSES[loss]), Noise(noise[k : k + 1], 1e-3, 1e9)
+        out = kernels.Written(released, changes)
+        table("pass", table.ones, of, rules, order[k : k + 1].astype(np.int64), tape, w, out)
         parts.append((released[0], changes[0]))
     np.testing.assert_array_equal(np.array(parts).T, whole[2:])
     np.testing.assert_array_equal(w, whole[0])
@@ -300,7 +301,8 @@ def test_slopes_are_derivatives_within_their_limits(loss):
     _, targets, rng = problem(loss, 200, 2, seed=7)
     margins, limits, out = rng.normal(scale=3.0, size=200), rng.choice([0.0, 0.3, 1e300], size=200), np.empty(200)
     margins[:3], limits[:3] = (math.inf, -math.inf, math.nan), 0.3
-    kernels.slopes(margins - offset(loss, targets), targets, limits, LOSSES[loss], out)
+    of = kernels.Slopes(margins - offset(loss, targets), targets, np.vstack([np.ones(200), limits]), LOSSES[loss])
+    kernels.clipped_slopes(of, 1, out)
     np.testing.assert_allclose(out[3:], np.clip(slope(loss, margins, targets), -limits, limits)[3:], rtol=1e-13)
     assert np.all(np.abs(out) <= limits)  # and no NaN
 

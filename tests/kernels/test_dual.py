@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
-from scipy.sparse import csr_array
 from scipy.special import expit, xlogy
 
 from tacit.kernels import dual as kernels
+from tacit.kernels.given import Block, Noise
 
-from .support import LOSSES, repeatable
+from .support import LOSSES, csr, repeatable
 
 SERVED = ("squared", "logistic", "hinge", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", SERVED)
@@ -169,17 +169,15 @@ def norms_of(Z, bias):
 
 def dense(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
     alpha, out, norms = alpha.copy(), np.empty_like(theta), norms_of(Z, bias)
-    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, KINK, clip, out
-    kernels.dense_batch(Z, bias, rows, *fixed)
+    own, rule = kernels.Alphas(alpha, norms**2 / 7.0), kernels.Rule(damping, LOSSES[loss], inner, KINK, clip)
+    kernels.dense_batch(Block(Z, bias, targets, norms), own, rows, theta, rule, out)
     return alpha, out
 
 
 def sparse(Z, bias, rows, targets, theta, alpha, damping, loss, inner, clip):
-    table = csr_array(Z)
     alpha, out, norms = alpha.copy(), np.empty_like(theta), norms_of(Z, bias)
-    place = table.data, table.indices, table.indptr
-    fixed = targets, norms**2 / 7.0, norms, theta, alpha, damping, LOSSES[loss], inner, KINK, clip, out
-    kernels.sparse_batch(*place, bias, rows, *fixed)
+    own, rule = kernels.Alphas(alpha, norms**2 / 7.0), kernels.Rule(damping, LOSSES[loss], inner, KINK, clip)
+    kernels.sparse_batch(Block(csr(Z, np.int32), bias, targets, norms), own, rows, theta, rule, out)
     return alpha, out
 
 
@@ -266,27 +264,26 @@ def test_nobody_adds_nothing():
 @pytest.mark.parametrize(("loss", "outputs"), BATCHES)
 def test_steps_are_batches_one_after_the_other_with_noise_in_between(kind, loss, outputs):
     Z, targets, alpha, theta, _ = problem(loss, outputs=outputs)
-    table = csr_array(Z)
-    parts = (Z,) if kind == "dense" else (table.data, table.indices, table.indptr)
+    table = Z if kind == "dense" else csr(Z, np.int32)
     rng = np.random.default_rng(1)
     samples = [rng.permutation(30)[:size] for size in (7, 0, 12)]
     starts, rows = np.cumsum([0, *map(len, samples)]), np.concatenate(samples)
     scale, v, bias, grid = rng.random(6), theta.copy(), 1.0, 2.0**-20
     noise = rng.integers(-(10**5), 10**5, size=(3, theta.size))
     pulls, norms, ones = np.empty(30), np.empty(30), np.ones(6)
-    getattr(kernels, f"{kind}_pulls")(*parts, bias, scale, pulls)
-    getattr(kernels, f"{kind}_pulls")(*parts, bias, ones, norms)
+    getattr(kernels, f"{kind}_pulls")(table, bias, scale, pulls)
+    getattr(kernels, f"{kind}_pulls")(table, bias, ones, norms)
     np.testing.assert_allclose(pulls, Z**2 @ scale[:-1] + scale[-1])
     np.testing.assert_allclose(np.sqrt(norms), norms_of(Z, bias))
-    how = 4.0, LOSSES[loss], kernels.EXACT, KINK, 0.5
+    rule, block = kernels.Rule(4.0, LOSSES[loss], kernels.EXACT, KINK, 0.5), Block(table, bias, targets, np.sqrt(norms))
     moved, released = alpha.copy(), np.empty((3, theta.size))
-    fixed = targets, pulls, np.sqrt(norms), scale, moved, *how, noise, grid, 1e3
-    getattr(kernels, f"{kind}_steps")(*parts, bias, rows, starts, *fixed, v, released)
+    own, tape = kernels.Alphas(moved, pulls), Noise(noise, grid, 1e3)
+    getattr(kernels, f"{kind}_steps")(block, own, kernels.Samples(rows, starts), scale, rule, tape, v, released)
     plainly, at = alpha.copy(), theta.copy()
     for t, sample in enumerate(samples):
         out = np.empty_like(theta)
-        one = targets, pulls, np.sqrt(norms), at * scale, plainly, *how, out
-        getattr(kernels, f"{kind}_batch")(*parts, bias, sample, *one)
+        own = kernels.Alphas(plainly, pulls)
+        getattr(kernels, f"{kind}_batch")(block, own, sample, at * scale, rule, out)
         wanted = (np.rint(out.ravel() / grid) + noise[t]) * grid
         np.testing.assert_array_equal(released[t], wanted)
         at += wanted.reshape(at.shape)

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import csc_array, csr_array
 
-from tacit.kernels import columns, coordinate, dual, gradient, moments, text
+from tacit.kernels import columns, coordinate, dual, moments, rows
+from tacit.kernels.given import Block, Noise
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.problems import Penalty
 
-from .support import LOSSES
+from .support import LOSSES, csc, csr
 
 N, D = 75, 5
 W = np.array([0.3, -1.7, 0.9, 2.2, -0.4, 0.6])
@@ -51,24 +51,14 @@ def choices():
     yield from (every[k : k + 1] for k in range(0, N, 6))
 
 
-def csc(Z):
-    table = csc_array(Z)
-    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
-
-
-def csr(Z):
-    table = csr_array(Z)
-    return table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)
-
-
 # --- values of rows, for a table and its targets ----------------------------------------------------------------------
 
 
 def by_columns(name, sparse, *args):
     def values(Z, _):
         out = np.empty(len(Z))
-        parts = csc(Z) if sparse else (elsewhere(np.ascontiguousarray(Z.T)),)
-        getattr(columns, f"{'sparse' if sparse else 'dense'}_{name}")(*parts, *args, out)
+        table = csc(Z) if sparse else elsewhere(np.ascontiguousarray(Z.T))
+        getattr(columns, f"{'sparse' if sparse else 'dense'}_{name}")(table, *args, out)
         return out
 
     return values
@@ -80,15 +70,15 @@ def after_a_pass(loss, sparse, cap):
     def values(Z, targets):
         n, order = len(Z), np.array([2, 0, 5, 1, 4, 3])
         margins, w = np.zeros(n), np.zeros(D + 1)
-        room, ones = (np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
+        out, ones = coordinate.Written(np.empty(6), np.empty(6)), np.ones(n, dtype=Z.dtype)
         rules = coordinate.rules(*np.tile([[cap, 1.0, 1e9]], (6, 1)).T, Penalty(low=-np.abs(W), high=np.abs(W)), n)
-        noise = np.array([3, -7, 11, 5, -2, 9])
-        rest = ones, targets, np.ones((2, n)), LOSSES[loss], rules, order, noise, 0.7, 1e-300, w, margins, *room
+        noise = Noise(np.array([3, -7, 11, 5, -2, 9]), 0.7, 1e-300)
+        rest = ones, coordinate.Slopes(margins, targets, np.ones((2, n)), LOSSES[loss]), rules, order, noise, w, out
         if sparse:
-            coordinate.sparse_pass(*csc(Z), *rest)
+            coordinate.sparse_pass(csc(Z), *rest)
         else:
             coordinate.dense_pass(elsewhere(np.ascontiguousarray(Z.T)), *rest)
-        assert np.all(room[0] == noise * 0.7)
+        assert np.all(out.released == noise.counts * 0.7)
         return margins
 
     return values
@@ -97,7 +87,8 @@ def after_a_pass(loss, sparse, cap):
 def slopes(loss):
     def values(Z, targets):
         out = np.empty(len(Z))
-        coordinate.slopes(elsewhere(Z.sum(axis=1, dtype=np.float64)), targets, np.ones(len(Z)), LOSSES[loss], out)
+        margins = elsewhere(Z.sum(axis=1, dtype=np.float64))
+        coordinate.clipped_slopes(coordinate.Slopes(margins, targets, np.ones((2, len(Z))), LOSSES[loss]), 0, out)
         return out
 
     return values
@@ -109,10 +100,10 @@ def duals(loss, sparse):
     def values(Z, targets):
         n = len(Z)
         alpha, ones, out = np.full((n, 1), 0.1) * targets[:, None], np.ones(n), np.empty((1, D + 1))
-        parts = csr(Z) if sparse else (elsewhere(Z),)
         batch = dual.sparse_batch if sparse else dual.dense_batch
-        rest = targets, ones, ones, W[None], alpha, 2.0, LOSSES[loss], dual.EXACT, 0.1, 0.5, out
-        batch(*parts, 1.0, np.arange(n), *rest)
+        block = Block(csr(Z) if sparse else elsewhere(Z), 1.0, targets, ones)
+        rule = dual.Rule(2.0, LOSSES[loss], dual.EXACT, 0.1, 0.5)
+        batch(block, dual.Alphas(alpha, ones), np.arange(n), W[None], rule, out)
         return alpha[:, 0]
 
     return values
@@ -121,7 +112,7 @@ def duals(loss, sparse):
 def by_rows(kernel, parts, width, *args):
     def values(Z, _):
         out = np.empty((len(Z), *width))
-        kernel(*parts(Z), *args, out)
+        kernel(parts(Z), *args, out)
         return out
 
     return values
@@ -142,10 +133,6 @@ def sigmoids(Z, _):
     return out
 
 
-def dense(Z):
-    return (elsewhere(Z),)
-
-
 VALUES = {
     **{
         f"{name} {'sparse' if sparse else 'dense'}": by_columns(name, sparse, W)
@@ -164,13 +151,13 @@ VALUES = {
         for loss in ("squared", "logistic", "hinge", "squared_hinge")
         for sparse in (False, True)
     },
-    "row margins dense": by_rows(gradient.dense_margins, dense, (), 1.0, W),
-    "row margins sparse": by_rows(gradient.sparse_margins, csr, (), 1.0, W),
-    "row norms dense": by_rows(gradient.dense_norms, dense, (), 1.0),
-    "pulls dense": by_rows(dual.dense_pulls, dense, (), 1.0, W**2),
-    "distances dense": by_rows(moments.dense_distances, dense, (), CENTRE),
+    "row margins dense": by_rows(rows.dense_margins, elsewhere, (), 1.0, W),
+    "row margins sparse": by_rows(rows.sparse_margins, csr, (), 1.0, W),
+    "row norms dense": by_rows(rows.dense_norms, elsewhere, (), 1.0),
+    "pulls dense": by_rows(dual.dense_pulls, elsewhere, (), 1.0, W**2),
+    "distances dense": by_rows(moments.dense_distances, elsewhere, (), CENTRE),
     "distances sparse": by_rows(moments.sparse_distances, csr, (), CENTRE),
-    "weighted norms": by_rows(text.weighted_norms, csr, (), W),
+    "weighted norms": by_rows(rows.weighted_norms, csr, (), W),
     "bounded rows": bounded,
     "sigmoid": sigmoids,
 }
@@ -207,10 +194,11 @@ def silenced_pass(loss, sparse, cap):
         limits[:, place] = 0.4, 0.3
         rules = coordinate.rules(*np.tile([[cap, 1.0, 0.0]], (6, 1)).T, Penalty(low=-9.0, high=9.0), n)
         margins = 0.1 * Z.sum(axis=1, dtype=np.float64)
-        rest = targets, limits, LOSSES[loss], rules, np.arange(6), np.zeros(6, dtype=np.int64), 0.0, 1e300
-        rest = np.ones(n, dtype=Z.dtype), *rest, np.zeros(6), margins, released, np.empty(6)
+        of, none = coordinate.Slopes(margins, targets, limits, LOSSES[loss]), np.zeros(6, dtype=np.int64)
+        noise, out = Noise(none, 0.0, 1e300), coordinate.Written(released, np.empty(6))
+        rest = np.ones(n, dtype=Z.dtype), of, rules, np.arange(6), noise, np.zeros(6), out
         if sparse:
-            coordinate.sparse_pass(*csc(Z), *rest)
+            coordinate.sparse_pass(csc(Z), *rest)
         else:
             coordinate.dense_pass(np.ascontiguousarray(Z.T), *rest)
         return released
@@ -224,11 +212,8 @@ def silenced_gradient(loss, sparse):
     def sums(Z, targets, place):
         norms, out = np.full(len(Z), math.inf), np.empty((1, 6))
         norms[place] = 2.0
-        rest = norms, 1.0, targets, W[None], LOSSES[loss], 0.7, 0.5, out
-        if sparse:
-            gradient.sparse_gradient(*csr(Z), *rest)
-        else:
-            gradient.dense_gradient(Z, *rest)
+        gradient = rows.sparse_gradient if sparse else rows.dense_gradient
+        gradient(Block(csr(Z) if sparse else Z, 1.0, targets, norms), W[None], LOSSES[loss], 0.7, 0.5, out)
         return out
 
     return sums
@@ -269,12 +254,13 @@ def test_dual_steps_of_wide_rows_do_not_depend_on_their_place(d):
     rng = np.random.default_rng(d)
     Z, theta = rng.normal(size=(12, d)) * 2.0 ** rng.integers(-20, 20, size=(12, d)), rng.normal(size=(1, d + 1))
 
-    def moved(rows, shift):
-        room = np.empty(rows.size + shift)[shift:].reshape(rows.shape)
-        room[...] = rows
-        n, alpha, out = len(rows), np.zeros((len(rows), 1)), np.empty((1, d + 1))
-        fixed = np.ones(n), np.ones(n), np.ones(n), theta, alpha, 2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300, out
-        dual.dense_batch(room, 1.0, np.arange(n), *fixed)
+    def moved(some, shift):
+        room = np.empty(some.size + shift)[shift:].reshape(some.shape)
+        room[...] = some
+        n, alpha, out = len(some), np.zeros((len(some), 1)), np.empty((1, d + 1))
+        ones, rule = np.ones(n), dual.Rule(2.0, LOSSES["squared"], dual.EXACT, 0.1, 1e300)
+        own = dual.Alphas(alpha, ones)
+        dual.dense_batch(Block(room, 1.0, ones, ones), own, np.arange(n), theta, rule, out)
         return alpha
 
     whole = moved(Z, 0)

@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, clone
 import tacit
 from tacit.federated import Marginals, Sketching
 from tacit.modelfiles import values
-from tacit.modelfiles.options import OPTIONS, parameters_of
+from tacit.modelfiles.values import OPTIONS, parameters_of
 
 from .support import loaded, made, quiet, text_of
 

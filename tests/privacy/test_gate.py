@@ -205,8 +205,8 @@ def test_no_copies(attempt):
 def test_properties_of_the_budget_and_the_source():
     calibrated = Plan(Release("a", "gaussian", share=1.0)).calibrate(Budget(1.0, 1e-6, "replace-one"), ROWS, "test")
     gate = Gate(calibrated, NoiseSource(0))
-    assert (gate.adjacency, gate.seeded) == ("replace-one", True)
-    assert Gate(calibrated, NoiseSource()).seeded is False
+    assert (gate.adjacency, gate.guarantee.seeded) == ("replace-one", True)
+    assert Gate(calibrated, NoiseSource()).guarantee.seeded is False
     assert gate.multiplier("a") == calibrated.multiplier("a")
 
 
@@ -287,8 +287,8 @@ def test_a_gate_is_opened_with_a_seed_a_key_or_nothing():
     first, again, other = (Gate.open(promise, key=bytes([k] * 32)) for k in (1, 1, 2))
     orders = [gate.publicly(50).tolist() for gate in (first, again, other, Gate.open(promise))]
     assert orders[0] == orders[1] != orders[2] != orders[3]
-    assert [seeded.seeded, first.seeded] == [True, False]
-    assert Gate.open(promise, key=bytes(32), seeded=True).seeded
+    assert [seeded.guarantee.seeded, first.guarantee.seeded] == [True, False]
+    assert Gate.open(promise, key=bytes(32), seeded=True).guarantee.seeded
     with pytest.raises(TypeError, match="a seed or a key, not both"):
         Gate.open(promise, seed=3, key=bytes(32))
 

@@ -15,7 +15,8 @@ from sklearn.linear_model import LinearRegression as PlainLinearRegression
 
 from tacit import LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Guarantee, Plan, Release
-from tacit.report.model import MOST_ROWS, Remark, _at_most, _percent, model_report, write
+from tacit.report.guarantee import at_most, percent
+from tacit.report.model import MOST_ROWS, Remark, model_report, write
 from tacit.report.page import Part, interval, stacked_bar
 from tests.units import ROWS
 
@@ -119,7 +120,7 @@ def test_the_guarantee_is_said_in_words(classifier):
     assert f"a factor of at most eepsilon = {math.exp(3):.4g}, plus delta = 9e-05." in said
     assert "whether one given row was among them" in said
     e = math.exp(3.0)
-    assert f"right at most {_percent((e + guarantee.delta) / (e + 1))} of the time; tossing" in said
+    assert f"right at most {percent((e + guarantee.delta) / (e + 1))} of the time; tossing" in said
     assert "random_state" not in said
     assert "500" in said
     assert "<h1>Private LogisticRegression of income</h1>" in model_report(classifier, target="income")
@@ -130,7 +131,7 @@ def test_gaussian_noise_gives_the_exact_limit():
     model = LogisticRegression(1.0, solver="gradient").fit(X, margin > 0)
     said = Page(model_report(model)).text["guarantee"]
     mu = model.guarantee_.mu
-    assert f"mu-GDP with mu = {mu:.3g}, and the guess is right at most {_percent(norm.cdf(mu / 2))} of the" in said
+    assert f"mu-GDP with mu = {mu:.3g}, and the guess is right at most {percent(norm.cdf(mu / 2))} of the" in said
 
 
 def test_what_weakens_a_guarantee_is_said():
@@ -285,7 +286,7 @@ def test_bad_input_is_refused(classifier):
 
 
 def test_numbers_are_rounded_up_where_they_are_limits():
-    assert [_at_most(value) for value in (5.44e-07, 5.5e-07, 0.001, 1e-300)] == [
+    assert [at_most(value) for value in (5.44e-07, 5.5e-07, 0.001, 1e-300)] == [
         "5.5e-07",
         "5.5e-07",
         "0.001",
@@ -294,7 +295,7 @@ def test_numbers_are_rounded_up_where_they_are_limits():
 
 
 def test_a_limit_is_never_rounded_down():
-    assert [_percent(share) for share in (0.5, 0.50001, 0.7311, 0.9999999, 1.0)] == [
+    assert [percent(share) for share in (0.5, 0.50001, 0.7311, 0.9999999, 1.0)] == [
         "50.0%",
         "50.1%",
         "73.2%",

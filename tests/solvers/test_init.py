@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
@@ -12,7 +13,8 @@ from tacit import solvers
 from tacit.privacy import Gate
 from tacit.problems import LOGISTIC, LOSSES
 from tacit.solvers import SOLVERS, Gradient, Sgd, Text, check_solver, choose
-from tacit.solvers.base import Serves, Solver
+from tacit.solvers.base import Serves, Solver, iterations, option
+from tacit.solvers.pca import PCA_SOLVERS
 from tacit.solvers.text.steps import WIDE
 
 from .support import task
@@ -23,11 +25,7 @@ class Fake(Solver):
     name: ClassVar[str] = "fake"
     serves: ClassVar[Serves] = Serves(losses=(LOGISTIC,), adjacencies=("add-remove",), penalties=("l1",))
 
-    n_iter: int = 3
-
-    def check(self):
-        if self.n_iter != 3:
-            raise ValueError("n_iter must be 3")
+    n_iter: int = option(3, iterations(name, most=3))
 
 
 @pytest.fixture
@@ -47,7 +45,25 @@ def test_the_options_of_a_solver_are_its_parameters(name):
     assert set(solver.get_params()) == {field.name for field in fields(solver)}
     assert clone(solver).get_params() == solver.get_params()
     assert repr(solver) == f"{type(solver).__name__}()"
-    solver.check()
+    assert solver.check().get_params() == solver.get_params()
+
+
+@pytest.mark.parametrize("kind", [*SOLVERS.values(), *PCA_SOLVERS.values()], ids=lambda kind: kind.name)
+def test_every_option_says_what_it_must_be(kind):
+    for one in fields(kind):
+        with pytest.raises((TypeError, ValueError), match=one.name):
+            kind(**{one.name: object()}).check()
+        if one.default is not None:
+            with pytest.raises((TypeError, ValueError), match=one.name):
+                kind(**{one.name: None}).check()
+
+
+def test_checked_options_are_plain_numbers():
+    solver = Sgd(n_passes=np.float32(2.5), batch_size=np.int32(7))
+    found = solver.check()
+    assert (found.n_passes, found.batch_size) == (2.5, 7)
+    assert (type(found.n_passes), type(found.batch_size)) == (float, int)
+    assert type(solver.batch_size) is np.int32  # what was given stays as it is
 
 
 def test_options_that_were_given():
@@ -125,7 +141,7 @@ def test_a_solver_that_was_given_is_taken():
 @pytest.mark.usefixtures("fake")
 def test_bad_options_are_refused_with_or_without_a_task():
     for refuse in (check_solver, lambda solver: choose(solver, task("hinge", 10, 2))):
-        with pytest.raises(ValueError, match="n_iter must be 3"):
+        with pytest.raises(ValueError, match="n_iter must be at most 3 for the fake solver, got 4"):
             refuse(Fake(4))
 
 

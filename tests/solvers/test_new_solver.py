@@ -17,13 +17,14 @@ import pytest
 from sklearn.base import clone
 
 from tacit import Ridge, solvers
-from tacit.blocks import Bounded
+from tacit.blocks import Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import SQUARED
+from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, size
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, option
 
 from .support import bounded, rows, solved, task
 
@@ -32,25 +33,20 @@ from .support import bounded, rows, solved, task
 class Marginal(Solver):
     """The solver: an option, what it serves, and the algorithm for a task."""
 
-    shrink: float | None = None  # of all weights
-
     name: ClassVar[str] = "marginal"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED,))
 
-    def check(self) -> None:
-        size("shrink", self.shrink)
+    shrink: float | None = option(None, declared_size)  # of all weights
 
     def at(self, task: LinearTask) -> "OneSum":
-        return OneSum(task, size("shrink", self.shrink) or 1.0)
+        return OneSum(task, self.check().shrink or 1.0)
 
 
 @dataclass(frozen=True)
-class OneSum:
+class OneSum(Algorithm[LinearTask]):
     """The algorithm: what it releases, and how it runs."""
 
-    task: LinearTask
     shrink: float
-    layout: ClassVar[Layout] = "rows"
 
     def releases(self, share: float) -> tuple[Release, ...]:
         return (Release("sum", "gaussian", share=share),)
@@ -58,7 +54,7 @@ class OneSum:
     def run(self, data: Bounded, gate: Gate) -> Solution:
         n, d = self.task.n, self.task.d
         most = LIMIT**2 * math.sqrt(self.task.width)
-        sensitivity = Sensitivity.vector(most + float_sum_slack(n, most, n))
+        sensitivity = Moves(n, depth=n).vector(most)
         bias = float(self.task.fit_intercept)
         total = np.zeros(d + 1)
         for z, target in zip(np.asarray(data.Z), data.targets, strict=True):

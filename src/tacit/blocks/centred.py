@@ -15,9 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats, Integers
+from tacit.blocks.moves import Moves
 from tacit.blocks.table import Table, block_distances, csr_parts
 from tacit.kernels import moments
-from tacit.privacy import float_sum_slack
+from tacit.kernels.given import Csr
 from tacit.privacy.mechanisms import Sensitivity
 
 _STRIP = 512  # rows of a large matrix that are computed at a time
@@ -67,7 +68,7 @@ class CentredRows:
             return packed
         weighted, mass = np.zeros(d), 0.0
         for rows, factors, _ in self._sparse():
-            moments.sparse_outer(*csr_parts(rows), d, packed)
+            moments.sparse_outer(csr_parts(rows), d, packed)
             if self._shift > 0.0:
                 weighted += rows.T @ factors
                 mass += float(factors @ factors)
@@ -99,9 +100,9 @@ class CentredRows:
         along_mean, limit = np.zeros(V.shape[1]), math.inf if clip is None else clip
         for block in [self.table.array] if places is not None else self.table.read():
             chosen = np.arange(block.shape[0]) if places is None else places
-            parts = (block.data, block.indices, block.indptr)
+            parts = Csr(block.data, block.indices, block.indptr)
             moments.sparse_products(
-                *parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
+                parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
             )
         return out - np.outer(self.mean, along_mean) if self._shift > 0.0 else out
 
@@ -138,27 +139,25 @@ class CentredRows:
 
     def sum_sensitivity(self) -> Sensitivity:
         """Of `sum`."""
-        return _with(Sensitivity.vector(self.radius), self._sum_slack(self.radius, self.radius))
+        return self._moves.apart(self.radius, 2.0 * self.radius)
 
     def moment_sensitivity(self) -> Sensitivity:
         """Of `packed_moments`, in Frobenius norm."""
-        return _with(Sensitivity.outer_product(self.radius), self._sum_slack(self.radius**2, self._spread**2))
+        return self._moves.outer(self.radius, summed=self._summed(self.radius**2, self._spread**2))
 
     def product_sensitivity(self, p: int, clip: float | None = None, stretch: float = 1.0) -> Sensitivity:
         """Of `products` with a V of p columns, all of spectral norm at most `stretch`."""
         full = self.radius**2 * stretch
-        plain = Sensitivity.outer_product(math.sqrt(full), clip)
-        slack = self._sum_slack(full, self._spread * self.radius * stretch) + stretch * self._product_slack(p)
-        return _with(plain, slack)
+        summed = self._summed(full, self._spread * self.radius * stretch)
+        return self._moves.outer(math.sqrt(full), clip, summed, stretch * self._product_slack(p))
 
     def inner_sensitivity(self, p: int) -> Sensitivity:
         """Of `inner`, in Frobenius norm."""
-        slack = self._sum_slack(self.radius**2, self.radius**2) + 2.0 * self._product_slack(p)
-        return _with(Sensitivity.outer_product(self.radius), slack)
+        return self._moves.outer(self.radius, more=2.0 * self._product_slack(p))
 
     def square_sensitivity(self) -> Sensitivity:
         """Of `squares`: a number between 0 and the squared radius."""
-        return _with(Sensitivity.non_negative(self.radius**2), self._sum_slack(self.radius**2, self._spread**2))
+        return self._moves.between(0.0, self.radius**2, self._summed(self.radius**2, self._spread**2))
 
     @property
     def bound(self) -> float:
@@ -174,11 +173,15 @@ class CentredRows:
         """The norms of the terms that a sparse row is summed in add up to this: f x is no longer than R + |m|."""
         return self.radius + 2.0 * self._shift
 
-    def _sum_slack(self, dense: float, sparse: float) -> float:
+    @property
+    def _moves(self) -> Moves:
+        """Dense rows are added in blocks; sparse ones one by one, with a few roundings where the mean is put in."""
         n = self.table.n
-        if self.table.sparse:  # and a few roundings where the mean is put in
-            return float_sum_slack(n, sparse) + 20.0 * n * sparse * 2.0**-53
-        return float_sum_slack(n, dense, moments.block_depth(n))
+        return Moves(n, depth=n, roundings=20.0) if self.table.sparse else Moves(n, moments.block_depth(n))
+
+    def _summed(self, dense: float, sparse: float) -> float:
+        """The longest of the parts that are added up."""
+        return sparse if self.table.sparse else dense
 
     def _product_slack(self, p: int) -> float:
         return 0.0 if self.table.sparse else moments.product_slack(self.table.n, self.table.d, p, self.radius)
@@ -233,7 +236,3 @@ class CentredRows:
 
     def __repr__(self) -> str:
         return "CentredRows(private)"
-
-
-def _with(plain: Sensitivity, slack: float) -> Sensitivity:
-    return Sensitivity(plain.add_remove + slack, plain.replace_one + slack)

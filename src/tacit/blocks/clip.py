@@ -34,7 +34,8 @@ else:  # older versions of SciPy take no brackets at run time
 Matrix = Table | Sparse
 
 _KEEP = 1.0 - 2.0**-31
-_SHRINK = 1.0 - 2.0**-30
+SHRINK = 1.0 - 2.0**-30
+"""Clips are this much tighter than what a sensitivity says, which covers rounding."""
 
 
 @kernel
@@ -57,7 +58,7 @@ def _clip_rows(values: Table, starts: NDArray[np.int64], bound: float) -> None:
         if not math.isfinite(norm):
             row[:] = 0.0
         elif norm > bound * _KEEP:
-            _scale_row(row, norm, bound * _SHRINK)
+            _scale_row(row, norm, bound * SHRINK)
 
 
 def clip_rows(X: ArrayLike | Sparse, norm: float) -> Matrix:

@@ -13,8 +13,7 @@ from scipy import sparse
 
 from tacit._types import Floats, Integers
 from tacit.kernels import moments
-
-Csr = tuple[Floats, Integers, Integers]  # data, indices, indptr
+from tacit.kernels.given import Csr
 
 _SPARSE_BLOCK = 8_192
 
@@ -81,7 +80,7 @@ def canonical(X: Any) -> Any:
 
 def csr_parts(block: Any) -> Csr:
     """The three arrays of CSR rows, in the types that kernels are compiled for."""
-    return (
+    return Csr(
         block.data.astype(np.float64, copy=False),
         block.indices.astype(np.int64, copy=False),
         block.indptr.astype(np.int64, copy=False),
@@ -91,6 +90,6 @@ def csr_parts(block: Any) -> Csr:
 def block_distances(block: Any, centre: Floats, out: Floats) -> None:
     """|x - centre| of the rows of one block, each from a loop over its own row."""
     if is_sparse(block):
-        moments.sparse_distances(*csr_parts(block), centre, out)
+        moments.sparse_distances(csr_parts(block), centre, out)
     else:
         moments.dense_distances(np.ascontiguousarray(block), centre, out)

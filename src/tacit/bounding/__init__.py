@@ -18,11 +18,12 @@ class Bounding(Protocol):
     """How rows will be bounded: what that releases, what is left of the budget, and how it runs."""
 
     @property
-    def left(self) -> float:
-        """The part of the budget that is left for the algorithm."""
-
     def releases(self) -> tuple[Release, ...]:
         """Every release of the bounding."""
+
+    @property
+    def left(self) -> float:
+        """The part of the budget that is left for the algorithm."""
 
     def run(self, table: Any, gate: Gate) -> Any:
         """Bounded rows, with the released `units` they are in."""

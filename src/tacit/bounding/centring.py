@@ -18,6 +18,7 @@ where there is none.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,33 +46,27 @@ class Centring:
     task: ComponentsTask
 
     @property
-    def finds_norm(self) -> bool:
-        """Whether the scale of row norms is released: also without centring, and if only `center_norm` is declared."""
-        return self.task.row_norm is None
-
-    @property
-    def finds_radius(self) -> bool:
-        """Whether a radius is released. That of centred rows is declared as `center_norm`, else as `row_norm`."""
-        return (self.task.center_norm if self.task.center else self.task.row_norm) is None
+    def radius(self) -> float | None:
+        """The declared radius: of centred rows `center_norm`, else `row_norm`."""
+        return self.task.center_norm if self.task.center else self.task.row_norm
 
     @property
     def quantile(self) -> float:
         """Which part of the rows lies within the radius."""
         return 1.0 - (1.0 - _LEAST_QUANTILE) * min(1.0, self.task.nu / _NOISY)
 
+    @cached_property
+    def releases(self) -> tuple[Release, ...]:
+        """In the order they are made: what is not declared."""
+        norm = [Release("row norm", "gaussian", share=_NORM_SHARE)] if self.task.row_norm is None else []
+        mean = [Release("mean", "gaussian", share=_MEAN_SHARE)] if self.task.center else []
+        radius = [Release("radius", "gaussian", share=_RADIUS_SHARE)] if self.radius is None else []
+        return (*norm, *mean, *radius)
+
     @property
     def left(self) -> float:
         """The part of the budget that is left for the algorithm."""
-        return 1.0 - sum(release.share or 0.0 for release in self.releases())
-
-    def releases(self) -> tuple[Release, ...]:
-        """In the order they are made."""
-        shares = {
-            "row norm": _NORM_SHARE if self.finds_norm else 0.0,
-            "mean": _MEAN_SHARE if self.task.center else 0.0,
-            "radius": _RADIUS_SHARE if self.finds_radius else 0.0,
-        }
-        return tuple(Release(name, "gaussian", share=share) for name, share in shares.items() if share > 0.0)
+        return 1.0 - sum(release.share or 0.0 for release in self.releases)
 
     def run(self, table: Table, gate: Gate) -> CentredRows:
         """Centred rows, with the mean and the radius that were declared or released."""
@@ -81,7 +76,7 @@ class Centring:
             found = _scale(gate, table.distances(zero))
             norm, lost = found or 1.0, found is None
         mean = self._mean(table, norm, gate) if self.task.center else zero
-        radius = self.task.center_norm if self.task.center else self.task.row_norm
+        radius = self.radius
         if radius is None:
             widest = norm + float(np.linalg.norm(mean))
             radius = self._radius(table.distances(mean), widest, gate)
@@ -92,9 +87,7 @@ class Centring:
         rows = CentredRows(table, Centre(np.zeros(d), norm))
         sensitivity = rows.sum_sensitivity()
         mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * norm), rows.sum()) / n
-        error = gate.noise("mean", sensitivity) / n
-        size = float(mean @ mean)
-        return mean * max(0.0, 1.0 - d * error**2 / size) if size > 0.0 else mean
+        return magnitudes.shrunk(mean, gate.noise("mean", sensitivity) / n)
 
     def _radius(self, distances: Floats, widest: float, gate: Gate) -> float:
         edges = np.concatenate([[0.0], widest * _RADII])

@@ -9,8 +9,9 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
-from tacit.bounding.scales import EntryScale, LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
-from tacit.kernels.gradient import sparse_norms
+from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.kernels.given import Csr
+from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
 from tacit.problems import SQUARED, Penalty
 from tacit.problems.task import LinearTask
@@ -19,7 +20,7 @@ _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, 
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
-Features = MagnitudeScale | PooledScale | MomentScale | NormScale | EntryScale
+Features = MagnitudeScale | PooledScale | MomentScale | NormScale
 
 
 class Found(Protocol):
@@ -48,20 +49,9 @@ class LinearModel:
 class Units:
     """The units that a linear model was found in: all released or declared."""
 
-    features: Scaling
+    features: Scaling  # without a limit for sparse rows, which are bounded by their norm
     target: Scaling | None  # of a regression
     y_bounds: tuple[float, float] | None
-    clips: bool  # whether columns are clipped: those of sparse rows, which are bounded by their norm, are not
-
-    @property
-    def clip_low(self) -> Floats:
-        """What smaller values are clipped to."""
-        return self.features.low if self.clips else np.full(len(self.features.scale), -math.inf)
-
-    @property
-    def clip_high(self) -> Floats:
-        """What larger values are clipped to."""
-        return self.features.high if self.clips else np.full(len(self.features.scale), math.inf)
 
     def model(self, found: Found, penalty: Penalty) -> LinearModel:
         """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
@@ -99,20 +89,23 @@ class Units:
 
 @dataclass(frozen=True)
 class LinearBounding:
-    """Which scales are released, and for which part of the budget."""
+    """Which scales are released, and what part of the budget is left for the algorithm."""
 
     task: LinearTask
     layout: str
-    features: Features
+    features: Features | None  # None: entries are clipped to `entry_bound`, which is declared and costs nothing
     label: LabelScale | None
+    entry_bound: float
+    releases: tuple[Release, ...]
+    left: float
 
     @classmethod
     def of(cls, task: LinearTask, layout: str, entry_bound: float | None) -> "LinearBounding":
         """By what is declared, how the data is stored, and what the algorithm asks for."""
         label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
-        features: Features
+        features: Features | None
         if entry_bound is not None:
-            features = EntryScale(task.d, entry_bound)
+            features = None
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -122,28 +115,15 @@ class LinearBounding:
             features = PooledScale(task.n, task.d)
         else:
             features = MagnitudeScale(task.n, task.d)
-        return cls(task, layout, features, label)
-
-    @property
-    def _shares(self) -> tuple[float, float]:
-        """Of the columns and of the target, which takes a fifth of what finding scales is worth, or up to half."""
-        hidden = self.label is not None and self.label.bounds is None
-        share = self.features.share(self.task.budget, self.task.d + hidden)
-        part = 0.5 if isinstance(self.features, PooledScale) else _LABEL_PART
-        label_share = max(part * share, 0.02) if hidden else 0.0
-        return share - min(label_share, share / 2), label_share
-
-    @property
-    def left(self) -> float:
-        """The part of the budget that is left for the algorithm."""
-        share, label_share = self._shares
-        return 1.0 - share - label_share
-
-    def releases(self) -> tuple[Release, ...]:
-        """Those of the scales."""
-        share, label_share = self._shares
-        releases = self.features.releases(share)
-        return releases if self.label is None else releases + self.label.releases(label_share)
+        # The target takes a fifth of what finding scales is worth, or up to half.
+        hidden = label is not None and task.y_bounds is None
+        worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)
+        part = 0.5 if isinstance(features, PooledScale) else _LABEL_PART
+        label_share = max(part * worth, 0.02) if hidden else 0.0
+        share = worth - min(label_share, worth / 2)
+        releases = () if features is None else features.releases(share)
+        releases += () if label is None else label.releases(label_share)
+        return cls(task, layout, features, label, entry_bound or math.inf, releases, 1.0 - share - label_share)
 
     def run(self, table: Any, gate: Gate) -> Bounded:
         """Bounded rows of the table (X, targets)."""
@@ -159,46 +139,39 @@ class LinearBounding:
             if not self.task.fit_intercept:
                 target = _uncentred(target)
             targets = target.transform(targets[:, None])[:, 0]
-        units = Units(scaling, target, y_bounds, clips=not self.task.sparse or self.layout == "entries")
+        units = Units(scaling, target, y_bounds)
         scale = 1.0 if target is None else float(target.scale[0])
         penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
         return Bounded(Z, targets, penalty, scaling.limit, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
-        if self.layout == "entries":
-            scaling = _entry_scaling(self.features, gate, X)
-        elif isinstance(self.features, NormScale):
-            Z, scaling = _bounded_sparse(self.features, gate, X)
-            return scaling, csc_array(Z) if self.layout == "columns" else Z
+        """The released units of the rows, and the rows in them, bounded."""
+        features, d = self.features, self.task.d
+        if features is None:
+            scaling = _unscaled(d, self.entry_bound)
+        elif isinstance(features, NormScale):
+            norms = np.empty(X.shape[0])
+            sparse_norms(Csr(X.data, X.indices, X.indptr), 0.0, norms)
+            bound = features.run(gate, norms)
+            if self.layout != "entries":
+                scale = bound / math.sqrt(d)
+                Z = csr_array(clip_rows(X, bound))
+                Z.data = Z.data / scale
+                scaling = Scaling(np.zeros(d), np.full(d, scale), math.inf)
+                return scaling, csc_array(Z) if self.layout == "columns" else Z
+            scaling = _unscaled(d, _ENTRY_OF_NORM * bound)
         else:
-            scaling = self.features.run(gate, X)
+            scaling = features.run(gate, X)
+            if self.layout == "entries":
+                scaling = replace(scaling, limit=_ENTRY_OF_SCALE)
         if not self.task.fit_intercept:
             scaling = _uncentred(scaling)
         return scaling, X if self.task.sparse else scaling.transform(X, self.layout)
 
 
-def _entry_scaling(features: Features, gate: Gate, X: Any) -> Scaling:
-    """Scales for an algorithm that wants entries bounded."""
-    if isinstance(features, NormScale):
-        bound = _ENTRY_OF_NORM * features.run(gate, _row_norms(X))
-        return EntryScale(features.d, bound).run(gate, X)
-    if isinstance(features, EntryScale):
-        return features.run(gate, X)
-    return replace(features.run(gate, X), limit=_ENTRY_OF_SCALE)
-
-
-def _row_norms(X: csr_array) -> Floats:
-    norms = np.empty(X.shape[0])
-    sparse_norms(X.data, X.indptr, 0.0, norms)
-    return norms
-
-
-def _bounded_sparse(features: NormScale, gate: Gate, X: csr_array) -> tuple[csr_array, Scaling]:
-    bound = features.run(gate, _row_norms(X))
-    scale = bound / math.sqrt(features.d)
-    Z = csr_array(clip_rows(X, bound))
-    Z.data = Z.data / scale
-    return Z, Scaling(np.zeros(features.d), np.full(features.d, scale), math.inf)
+def _unscaled(d: int, bound: float) -> Scaling:
+    """The user's units, with entries clipped to a bound."""
+    return Scaling(np.broadcast_to(0.0, d), np.broadcast_to(1.0, d), bound)
 
 
 def _uncentred(scaling: Scaling) -> Scaling:

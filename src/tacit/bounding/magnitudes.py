@@ -23,12 +23,13 @@ def bin_values(low: int, high: int) -> Floats:
 
 
 def surviving(counts: Floats, noise: float, columns: int) -> Flags:
-    """Bins that stand out of the noise, and their neighbours that still do.
+    """Bins whose counts stand out of the noise, and their neighbours that still do.
 
-    What stands out is a bin by itself, or with its two neighbours, as values of one magnitude fall into several bins.
-    Seeds are those beyond the largest noise expected among all columns' bins, with a margin because one false seed far
-    away ruins a scale; and the most outstanding of a column. From a seed, adjacent bins above two deviations join. A
-    column that stands alone, as a label does, has little noise, and all depends on it: its seeds must be beyond doubt.
+    A bin stands out by itself or together with its two neighbours, as values of one magnitude fall into several bins.
+    A seed is a bin above the largest noise expected in all bins of all columns, with a margin, because one false seed
+    far away ruins a scale. The best bin of a column is a seed by a weaker rule. From a seed on, neighbours above two
+    deviations of the noise join. A single column, such as a label, has little noise and much depends on it: its rules
+    are stricter.
     """
     bins = len(counts)
     if noise == 0.0:
@@ -83,6 +84,12 @@ def centre_and_scale(counts: Floats, keep: Flags, rough: float, top: int) -> tup
     far = distance[order][np.cumsum(mass[order]) >= 0.02]
     scale = max(math.sqrt(variance), 0.3 * float(far[0])) if variance > 0.0 else 0.2 * abs(mean)
     return rough + mean, scale if scale > 0.0 else fallback
+
+
+def shrunk(mean: Floats, error: float) -> Floats:
+    """A noisy mean moved towards zero by its noise, of deviation `error` in each entry (James and Stein)."""
+    size = float(mean @ mean)
+    return mean * max(0.0, 1.0 - len(mean) * error**2 / size) if size > 0.0 else mean
 
 
 def pooled_scale(counts: Floats, keep: Flags) -> float | None:

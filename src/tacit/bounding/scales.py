@@ -1,6 +1,6 @@
 """Private centres and scales: what a fit needs to know about units, released inside its own budget.
 
-Five ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
+Four ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
 the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
@@ -10,32 +10,28 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 - `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
-- `EntryScale`: a bound on entries is declared, for a solver that needs no other. Nothing is released.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
 Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
 one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
 to d, so that |c|^2 <= d^2, attained by d equal entries; of two rows c.c' >= 0, so that |c - c'|^2 <= 2 d^2. The
-pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one.
-For the latter, of unit-norm rows x and z take u = x - z, v = x + z and t = u.v = |x|^2 - |z|^2, so that
-|u|^2 + |v|^2 <= 4 - 2|t|. The products p_i = u_i v_i add up to t and their sizes to at most |u||v|, hence
-|p|^2 <= (|u|^2 |v|^2 + t^2) / 2, and |u|^2 + |p|^2 is at most 4.5 - 3|t| + t^2, largest at t = 0.
+pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one
+(`tacit.blocks.Moves`).
 Everything after a release reads released numbers only. Results say when a column was lost in the noise, which is
 public.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Scaling, clip_rows
+from tacit.blocks import Moves, Scaling, clip_rows
 from tacit.bounding import magnitudes
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
-from tacit.privacy import Budget, Gate, Release, float_sum_slack
+from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 
 _BLOCK = 1 << 14
@@ -59,8 +55,6 @@ class MagnitudeScale:
 
         700 m / (n mu)^2 keeps the noise of a bin near a twentieth of the rows.
         """
-        if not budget.is_private:
-            return _LEAST_SHARE
         return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
@@ -75,15 +69,16 @@ class MagnitudeScale:
         d, widest = self.d, magnitudes.WIDEST
         zero, wide = np.zeros(d), np.full(d, widest)
         first, noise = self._histograms(gate, f"{self.name}: magnitudes", X, zero, -wide, wide)
-        kept = [magnitudes.surviving(first[j], noise, d) for j in range(d)]
-        found = np.array([mask.any() for mask in kept])
-        rough, top = zero.copy(), np.zeros(d, dtype=np.int64)
-        for j in np.flatnonzero(found):
-            rough[j], top[j] = magnitudes.rough_centre(first[j], kept[j])
+        rough, top, found = zero.copy(), np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_)
+        for j in range(d):
+            keep = magnitudes.surviving(first[j], noise, d)
+            found[j] = keep.any()
+            if found[j]:
+                rough[j], top[j] = magnitudes.rough_centre(first[j], keep)
         low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
         second, noise2 = self._histograms(gate, f"{self.name}: spread", X, rough, low, high)
         centre, scale = zero.copy(), np.full(d, _fallback_scale(first, noise))
-        for j in np.flatnonzero(found):
+        for j in np.flatnonzero(found).tolist():
             keep = magnitudes.surviving(second[j], noise2, d)
             centre[j], scale[j] = magnitudes.centre_and_scale(second[j], keep, float(rough[j]), int(top[j]))
         return Scaling(centre, scale, magnitudes.LIMIT, lost=int(d - found.sum()))
@@ -127,8 +122,6 @@ class PooledScale:
 
     def share(self, budget: Budget, columns: int) -> float:
         """A twentieth, and more where few rows are left over from the noise; thrice that with a target to find."""
-        if not budget.is_private:
-            return 0.05
         histograms = 1 + 2 * (columns - self.d)
         return min(0.40, max(0.05, 700.0 * histograms / (self.n * budget.mu) ** 2))
 
@@ -168,8 +161,7 @@ class MomentScale:
 
     def run(self, gate: Gate, X: Table) -> Scaling:
         """Spend the release; rows are clipped to the declared norm, never trusted."""
-        slack = 1.0 + float_sum_slack(self.n, 1.0)
-        sensitivity = Sensitivity(math.sqrt(2.0) * slack, math.sqrt(4.5) * slack)
+        sensitivity = Moves(self.n, depth=self.n).moments()
         name = f"{self.name}: moments"
         error = gate.noise(name, sensitivity) / self.n
         sums = np.zeros((2, self.d))
@@ -177,10 +169,9 @@ class MomentScale:
             rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
             sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
         first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
-        # Shrink the means together by their noise (James and Stein), and variances towards their average by how noisy
-        # they are. Single means that stand out of the noise by chance would move rows farther than no centring does.
-        size = float(first @ first)
-        mean = first * max(0.0, 1.0 - self.d * error**2 / size) if size > 0.0 else first
+        # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
+        # out of the noise by chance would move rows farther than no centring does.
+        mean = magnitudes.shrunk(first, error)
         weight = 1.0 / (1.0 + (error * self.d) ** 2)
         variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
         floor = 0.09 * float(variance.mean())
@@ -215,26 +206,6 @@ class NormScale:
         e0 = 1.0 / max(gate.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
         return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)
-
-
-@dataclass(frozen=True)
-class EntryScale:
-    """No scaling: entries are clipped to a declared bound, which costs nothing."""
-
-    d: int
-    bound: float
-
-    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
-        """Nothing."""
-        return 0.0
-
-    def releases(self, share: float) -> tuple[Release, ...]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
-        """The user's units, clipped."""
-        return Scaling(np.broadcast_to(0.0, self.d), np.broadcast_to(1.0, self.d), self.bound)
 
 
 @dataclass(frozen=True)

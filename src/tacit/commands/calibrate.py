@@ -55,12 +55,12 @@ class Answer:
 
     @property
     def epsilon(self) -> float:
-        """By the accountant, from the event alone."""
+        """What the accountant says of the event alone."""
         return epsilon_of(self.event, self.delta)
 
     @property
     def mu(self) -> float | None:
-        """Where all releases are Gaussian."""
+        """The same as Gaussian DP; None if not all releases are Gaussian."""
         try:
             return mu_of(self.event)
         except UnsupportedEventError:

@@ -1,11 +1,10 @@
 """`tacit federate`: a study between organisations, each running its own command."""
 
-import sys
 from argparse import Namespace
 from pathlib import Path
 
-from tacit.commands import tables
-from tacit.commands.schema import named, number, quoted, split
+from tacit.commands import say, tables
+from tacit.commands.schema import named, quoted, split
 from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
@@ -20,7 +19,7 @@ def run(arguments: Namespace) -> int:
     try:
         return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
     except KeyboardInterrupt:
-        _say("stopped; the same command goes on from here")
+        say("stopped; the same command goes on from here")
         return 130
 
 
@@ -53,10 +52,10 @@ def _coordinator(arguments: Namespace) -> int:
     from tacit.federated.transports.flower.link import listening
 
     state = _state(arguments, "coordinator")
-    coordinator = Coordinator(study, state / "journal.sqlite", lambda number, step: _say(f"round {number}: {step}"))
+    coordinator = Coordinator(study, state / "journal.sqlite", lambda number, step: say(f"round {number}: {step}"))
     try:
-        with listening(network, public_keys, state / "engine", _say) as transport:
-            _say(f"listening on {network.listen}; study {study.digest[:12]}")
+        with listening(network, public_keys, state / "engine", say) as transport:
+            say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
             transport.farewell()
@@ -89,7 +88,7 @@ def _party(arguments: Namespace) -> int:
     from tacit.federated.transports.flower.node import serve
 
     try:
-        serve(node.answer, network, private_key, state / "engine", _say, lambda: node.stopped)
+        serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
         spent = node.ledger()
     finally:
         node.close()
@@ -100,7 +99,7 @@ def _party(arguments: Namespace) -> int:
 def read_party(arguments: Namespace, study: Study) -> Party:
     """A party's table: numbers, and of the other columns the id and the label."""
     left_out = split(arguments.drop or "")
-    fill = {name: _constant(name, word) for name, word in (named("--fill", text) for text in arguments.fill)}
+    fill = {name: tables.fill(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
     special = [name for name in (arguments.id, arguments.label) if name is not None]
     features = [name for name in present if name not in {*special, *left_out}]
@@ -114,7 +113,7 @@ def read_party(arguments: Namespace, study: Study) -> Party:
     columns += [Column(name, _ANY_TEXT) for name in special if name == arguments.id]
     columns += [Column(name, classes) for name in special if name == arguments.label]
     frame = tables.read_features(arguments.data, columns, arguments.separator)
-    _say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
+    say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
     return Party(
         frame[features].fillna(fill).to_numpy(),
         None if arguments.label is None else frame[arguments.label].to_numpy(),
@@ -122,13 +121,6 @@ def read_party(arguments: Namespace, study: Study) -> Party:
         ids=None if arguments.id is None else frame[arguments.id],
         secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
     )
-
-
-def _constant(name: str, word: str) -> float:
-    value = number(word)
-    if value is None:
-        raise ValueError(f"--fill {name}={word}: the column holds numbers, and this is not a finite number")
-    return value
 
 
 def _public_keys(study: Study, network: Network) -> dict[bytes, str]:
@@ -162,9 +154,4 @@ def _state(arguments: Namespace, *parts: str) -> Path:
 def _warn(study: Study) -> None:
     """Say what is wrong with the study, before anybody takes part in it."""
     for caution in study.cautions:
-        _say(f"warning: {caution}")
-
-
-def _say(text: str) -> None:
-    """A line of progress."""
-    print(f"tacit: {text}", file=sys.stderr, flush=True)
+        say(f"warning: {caution}")

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 import tacit
-from tacit.commands import tables
+from tacit.commands import say, tables
 from tacit.commands.schema import Schema, quoted, split
 from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from tacit.modelfiles import Column, TableModel, save
 from tacit.modelfiles.table import encoder, feature_names
-from tacit.report.model import Remark, model_report
+from tacit.report.model import Remark, write
 
 MODELS = {
     "logistic": LogisticRegression,
@@ -65,19 +65,12 @@ def run(arguments: Namespace) -> int:
     else:
         save(whole, out)
     if arguments.report is not None:
-        arguments.report.write_text(
-            model_report(model, names=features, target=target, note=_note(table.columns), remarks=remarks),
-            encoding="utf8",
-        )
+        note = _note(table.columns)
+        write(arguments.report, model, names=features, target=target, note=note, remarks=remarks)
     print(model.guarantee_)
     written = [out] if arguments.report is None else [out, arguments.report]
     print(f"Wrote {' and '.join(map(str, written))}.")
     return 0
-
-
-def say(text: str) -> None:
-    """A line of progress."""
-    print(f"tacit: {text}", file=sys.stderr)
 
 
 def _place(out: Path | None, sklearn: bool) -> Path:
@@ -174,7 +167,7 @@ def _numbers(y: Any, target: str) -> Any:
     return y.to_numpy(dtype=np.float64)
 
 
-def _remarks(table: tables.Table) -> Iterator[Remark]:
+def _remarks(table: tables.Frame) -> Iterator[Remark]:
     """What the guarantee of the model does not cover and the table added."""
     if table.learned:
         yield Remark(

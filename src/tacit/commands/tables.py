@@ -18,7 +18,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # in a column of numb
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Frame:
     """The features as declared, the target, and what was not declared but read off the data."""
 
     frame: Any
@@ -28,10 +28,10 @@ class Table:
     learned: tuple[str, ...]  # columns whose categories were read off the data, by leave of the user
 
     def __repr__(self) -> str:
-        return "Table(private)"
+        return "Frame(private)"
 
 
-def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), separator: str | None = None) -> Table:
+def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), separator: str | None = None) -> Frame:
     """A table to fit on; `public` columns may tell their categories."""
     names = header(path, separator)
     if target not in names:
@@ -57,12 +57,12 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
             frame[name] = _as_text(frame[name])
     for name in features:
         categories = _distinct(frame[name], schema.fill.get(name)) if name in learned else schema.columns.get(name)
-        columns.append(Column(name, categories, _fill(name, categories, schema.fill.get(name))))
+        columns.append(Column(name, categories, fill(name, categories, schema.fill.get(name))))
     y = frame.pop(target)
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
     guessed = tuple(name for name in undeclared if name not in public)
-    return Table(_prepared(frame, columns), tuple(columns), y, guessed, learned)
+    return Frame(_prepared(frame, columns), tuple(columns), y, guessed, learned)
 
 
 def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
@@ -214,7 +214,7 @@ def _distinct(values: Any, fill: str | None) -> Categories:
     return tuple(sorted(found if fill is None else found | {fill}))
 
 
-def _fill(name: str, categories: Categories | None, word: str | None) -> str | float | None:
+def fill(name: str, categories: Categories | None, word: str | None) -> str | float | None:
     """The constant for a missing value, of the column's kind."""
     if word is None:
         return None

@@ -1,12 +1,12 @@
 """A synthetic set for each paper.
 
-Two of the papers say how they made theirs; for the others, the generator makes what a reader of the paper would look
-for, and its docstring says so. `random_state` is anything that `numpy.random.default_rng` takes; the same integer gives
-the same data.
+Two of the papers say how they made theirs. For the others the generator makes data like theirs, and its docstring says
+so. `random_state` is anything that `numpy.random.default_rng` takes; the same integer gives the same data.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +14,25 @@ from scipy.special import expit
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_scalar
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
+_RETURNS = """Returns
+    -------
+    X : array of shape (n_samples, n_features)
+        CSR where the paper's data is sparse.
+    y : array of shape (n_samples,)
+        Values, or classes -1 and 1.
+    coef : array of shape (n_features,)
+        Only with `coef=True`."""
+
+
+def _documented(function: Function) -> Function:
+    """Put what the generators return into a docstring."""
+    function.__doc__ = (function.__doc__ or "").replace("<returns>", _RETURNS)
+    return function
+
+
+@_documented
 def make_dp_cd(
     n_samples: int = 1000,
     n_features: int = 1000,
@@ -43,17 +61,10 @@ def make_dp_cd(
         Column j is multiplied by exp(imbalance * z_j) with z_j standard normal, and its coefficient divided by it:
         columns on different scales, where coordinate descent gains most. The paper has real sets for this
         (section 6.1).
-    coef : bool
-        If True, the coefficients are returned too.
-    random_state : int, Generator or None
-        None: other data every time.
+    coef, random_state
+        Whether the coefficients are returned too, and what numpy.random.default_rng takes (None: other data each time).
 
-    Returns
-    -------
-    X : array of shape (n_samples, n_features)
-    y : array of shape (n_samples,)
-    coef : array of shape (n_features,)
-        Only with `coef=True`.
+    <returns>
 
     Examples
     --------
@@ -73,6 +84,7 @@ def make_dp_cd(
     return (X * scale, y, weights / scale) if coef else (X * scale, y)
 
 
+@_documented
 def make_dp_scd(
     n_samples: int = 10_000,
     n_features: int = 90,
@@ -97,17 +109,10 @@ def make_dp_scd(
         What y is.
     noise : float
         The standard deviation of the noise; for classes, the temperature of the logistic function (0: no noise).
-    coef : bool
-        If True, the coefficients are returned too.
-    random_state : int, Generator or None
-        None: other data every time.
+    coef, random_state
+        Whether the coefficients are returned too, and what numpy.random.default_rng takes (None: other data each time).
 
-    Returns
-    -------
-    X : array of shape (n_samples, n_features)
-    y : array of shape (n_samples,)
-    coef : array of shape (n_features,)
-        Only with `coef=True`.
+    <returns>
 
     Examples
     --------
@@ -129,6 +134,7 @@ def make_dp_scd(
     return (X, y, weights) if coef else (X, y)
 
 
+@_documented
 def make_sparse_frank_wolfe(
     n_samples: int = 1000,
     n_features: int = 10_000,
@@ -161,18 +167,10 @@ def make_sparse_frank_wolfe(
         How many of the columns are dense, with values uniform in (0, 1].
     noise : float
         The temperature of the logistic function (0: no noise).
-    coef : bool
-        If True, the coefficients are returned too.
-    random_state : int, Generator or None
-        None: other data every time.
+    coef, random_state
+        Whether the coefficients are returned too, and what numpy.random.default_rng takes (None: other data each time).
 
-    Returns
-    -------
-    X : CSR array of shape (n_samples, n_features)
-    y : array of shape (n_samples,)
-        Classes -1 and 1.
-    coef : array of shape (n_features,)
-        Only with `coef=True`.
+    <returns>
 
     Examples
     --------
@@ -189,10 +187,7 @@ def make_sparse_frank_wolfe(
     frequency = 1.0 / np.arange(1, n_features - n_dense + 1)
     words = rng.choice(len(frequency), size=(n_samples, row_nonzeros), p=frequency / frequency.sum())
     columns = [np.unique(row) for row in words]
-    lengths = np.array([len(row) for row in columns])
-    values = 1.0 - rng.random(lengths.sum())
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    X = sparse.csr_array((values, np.concatenate(columns), indptr), shape=(n_samples, len(frequency)))
+    X = _csr(1.0 - rng.random(sum(map(len, columns))), columns, len(frequency))
     if n_dense:
         X = sparse.hstack([sparse.csr_array(1.0 - rng.random((n_samples, n_dense))), X], format="csr")
     weights = np.zeros(n_features)
@@ -203,6 +198,7 @@ def make_sparse_frank_wolfe(
     return (X, y, weights) if coef else (X, y)
 
 
+@_documented
 def make_featurewise_frank_wolfe(
     n_samples: int = 800,
     n_features: int = 8000,
@@ -232,17 +228,10 @@ def make_featurewise_frank_wolfe(
         In (0, 1].
     noise_variance : float
         The variance of the noise in y.
-    coef : bool
-        If True, x is returned too.
-    random_state : int, Generator or None
-        None: other data every time.
+    coef, random_state
+        Whether the coefficients are returned too, and what numpy.random.default_rng takes (None: other data each time).
 
-    Returns
-    -------
-    A : CSR array of shape (n_samples, n_features)
-    y : array of shape (n_samples,)
-    x : array of shape (n_features,)
-        Only with `coef=True`.
+    <returns>
 
     Examples
     --------
@@ -258,9 +247,7 @@ def make_featurewise_frank_wolfe(
     rng = np.random.default_rng(random_state)
     lengths = rng.binomial(n_features, density, size=n_samples)
     columns = [np.sort(rng.choice(n_features, size=length, replace=False, shuffle=False)) for length in lengths]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    values = rng.standard_normal(lengths.sum())
-    A = sparse.csr_array((values, np.concatenate(columns), indptr), shape=(n_samples, n_features))
+    A = _csr(rng.standard_normal(lengths.sum()), columns, n_features)
     x = _few(rng, n_features, max(1, round(coef_density * n_features)))
     y = A @ x + np.sqrt(noise_variance) * rng.standard_normal(n_samples)
     return (A, y, x) if coef else (A, y)
@@ -320,6 +307,12 @@ def make_dp_pca(
     spikes = rng.standard_normal((n_samples, n_components)) * np.sqrt(signal * decay ** np.arange(n_components))
     X = normalize(rng.standard_normal((n_samples, n_features)) + spikes @ directions)
     return (X, directions) if components else X
+
+
+def _csr(values: Any, columns: list[Any], n_features: int) -> Any:
+    """Rows with these values, in these columns."""
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns])])
+    return sparse.csr_array((values, np.concatenate(columns), indptr), shape=(len(columns), n_features))
 
 
 def _few(rng: np.random.Generator, n_features: int, count: int) -> Any:

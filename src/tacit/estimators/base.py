@@ -1,12 +1,11 @@
 """What all linear estimators share: common parameters, validation, the clip at prediction, export."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -17,15 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 from tacit._types import Floats
 from tacit.blocks.validate import validated
 from tacit.bounding import LinearModel, Units
-from tacit.estimators.fit import FewRowsWarning, private_fit
-from tacit.kernels.gradient import dense_margins
+from tacit.estimators.fit import FewRowsWarning, Fitted
+from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
-from tacit.problems.declared import coefficient_bounds, declared_size, verbosity
+from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers import Solver, check_solver, choose
+from tacit.solvers import Solver, check_solver
 
 _PREDICT_BLOCK = 4096
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    "row_norm": declared_size,
+    "l1_radius": declared_size,
+    "y_bounds": interval,
+    "C": inverse_strength,
+    "alpha": penalty_strength,
+    "l1_ratio": checks.closed_unit,
+}
+_MAY_BE_NONE = ("row_norm", "l1_radius", "y_bounds")
+_EXPORTED = ("C", "alpha", "fit_intercept", "l1_ratio", "loss")  # parameters that mean the same in scikit-learn
 
 
 @dataclass(eq=False, repr=False)
@@ -33,6 +42,7 @@ class PrivateLinearModel(BaseEstimator):
     """Base of the linear estimators; parameters are documented on each of them."""
 
     predicts_rows_alone: ClassVar[bool] = True  # for `tacit.metrics`: a row's prediction does not depend on others
+    _plain: ClassVar[Any]  # scikit-learn's model, for export
     _serves_ball: ClassVar[bool] = False  # an l1 ball can take the place of the penalty
 
     epsilon: float = 1.0
@@ -53,7 +63,7 @@ class PrivateLinearModel(BaseEstimator):
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, **options
         )
         X, y = checked
-        if _is_sparse(X):
+        if not isinstance(X, np.ndarray):
             kind = X.dtype if self._wants_ball else np.float64
             X = csr_array(X, dtype=kind, copy=not X.has_canonical_format)
             X.sum_duplicates()
@@ -65,71 +75,62 @@ class PrivateLinearModel(BaseEstimator):
         return self.solver.name if isinstance(self.solver, Solver) else self.solver
 
     @property
-    def _radius(self) -> float | None:
-        """The radius of the l1 ball, if one was asked for."""
-        radius = getattr(self, "l1_radius", None)
-        return None if radius is None else declared_size("l1_radius", radius)
-
-    @property
     def _wants_ball(self) -> bool:
         """Whether coefficients are kept in an l1 ball, in place of a penalty."""
-        return self._solver_name == "frank-wolfe" or (self._solver_name == "auto" and self._radius is not None)
+        has_radius = getattr(self, "l1_radius", None) is not None
+        return self._solver_name == "frank-wolfe" or (self._solver_name == "auto" and has_radius)
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
-        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
-        if self.row_norm is not None:
-            declared_size("row_norm", self.row_norm)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        check_terms(self)
+        coefficient_bounds(self.coef_bounds)
+        for name, value in self.get_params(deep=False).items():
+            if name in _CHECKS and not (value is None and name in _MAY_BE_NONE):
+                _CHECKS[name](name, value)
         check_solver(self.solver)
-        _ = self._radius  # refused here, if it is no size
-        if self._wants_ball and not self._serves_ball:
+        if not self._serves_ball and self._wants_ball:
             raise ValueError(
                 f"{type(self).__name__} has an l2 penalty, which solver='frank-wolfe' does not serve; Lasso and"
                 " LinearRegression take l1_radius"
             )
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        coefficient_bounds(self.coef_bounds)
-        verbosity(self.verbose)
-        if self.random_state is not None:
-            checks.whole_seed(self.random_state)
 
-    def _fit(
+    def _task(
         self,
-        X: NDArray[np.floating] | csr_array,
-        targets: Floats,
-        *,
+        X: Any,
         loss: Loss,
+        *,
         outputs: int = 1,
         l2: float = 0.0,
         l1: float = 0.0,
         y_bounds: tuple[float, float] | None = None,
-    ) -> LinearModel:
-        """Take the path of a fit, and keep what it released."""
+    ) -> LinearTask:
+        """The public facts of a fit."""
         n, d = X.shape
-        if self._wants_ball:
-            l1 = l2 = 0.0
-        task = LinearTask(
-            unit=Unit("row", n),
-            d=d,
-            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
-            sparse=_is_sparse(X),
-            row_norm=None if self.row_norm is None else float(self.row_norm),
+        l1, l2 = (0.0, 0.0) if self._wants_ball else (l1, l2)
+        return LinearTask(
+            row_norm=number(self.row_norm),
+            l1_radius=number(getattr(self, "l1_radius", None)),
+            y_bounds=y_bounds,
             loss=loss,
             outputs=outputs,
             fit_intercept=bool(self.fit_intercept),
             penalty=Penalty(l1, l2, *(coefficient_bounds(self.coef_bounds, d) or ())),
-            l1_radius=self._radius,
-            y_bounds=y_bounds,
+            d=d,
+            sparse=not isinstance(X, np.ndarray),
+            unit=Unit("row", n),
+            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
         )
-        solver = choose(self.solver, task)
-        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+
+    def _keep(self, task: LinearTask, fitted: Fitted) -> LinearModel:
+        """Keep what a fit released; the model, in the user's units."""
         units: Units = fitted.units
         if units.warning is not None:
             warnings.warn(units.warning, FewRowsWarning, stacklevel=3)
         model = units.model(fitted.result, task.penalty)
-        self.clip_low_, self.clip_high_ = units.clip_low, units.clip_high
-        self.coef_noise_ = model.coef_noise if outputs > 1 or loss != SQUARED else model.coef_noise[0]
+        self.clip_low_, self.clip_high_ = units.features.low, units.features.high
+        self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
         return model
 
@@ -137,8 +138,8 @@ class PrivateLinearModel(BaseEstimator):
         """The linear function on clipped rows, of shape (n, outputs); each row by itself, to the last bit."""
         check_is_fitted(self)
         X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        coef = self.coef_ if _is_sparse(self.coef_) else np.atleast_2d(self.coef_)
-        if not _is_sparse(X):
+        coef = self.coef_ if isinstance(self.coef_, csr_array) else np.atleast_2d(self.coef_)
+        if isinstance(X, np.ndarray):
             return self._dense_margins(np.clip(X, self.clip_low_, self.clip_high_))
         if np.all((self.clip_low_ <= 0.0) & (self.clip_high_ >= 0.0)):
             if not np.all(np.isinf(self.clip_low_)):
@@ -152,16 +153,20 @@ class PrivateLinearModel(BaseEstimator):
         return np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
 
     def _dense_margins(self, X: Any) -> Floats:
-        """By a loop over each row: BLAS may round a row otherwise where another one is missing."""
+        """By a loop over each row: BLAS may round a row differently when another row is missing."""
         coef, outputs = np.atleast_2d(dense(self.coef_)), np.ravel(self.intercept_)
         out = np.empty((len(outputs), len(X)))
         for margins, weights, intercept in zip(out, coef, outputs, strict=True):
             dense_margins(X, 1.0, np.append(weights, intercept), margins)
         return np.ascontiguousarray(out.T)
 
+    def to_sklearn(self) -> Pipeline:
+        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        check_is_fitted(self)
+        return self._pipeline(self._plain(**{name: getattr(self, name) for name in _EXPORTED if hasattr(self, name)}))
+
     def _pipeline(self, model: Any) -> Pipeline:
         """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
-        check_is_fitted(self)
         coef = np.array(dense(self.coef_))
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
@@ -188,10 +193,21 @@ class PrivateLinearModel(BaseEstimator):
         return tags
 
 
+def check_terms(estimator: Any) -> None:
+    """Refuse a budget, a seed or a `verbose` that no data could go with."""
+    delta = 0.5 if estimator.delta is None else estimator.delta
+    Budget(estimator.epsilon, delta, estimator.adjacency)
+    if not isinstance(estimator.verbose, bool):
+        checks.count("verbose", estimator.verbose, least=0)
+    if estimator.random_state is not None:
+        checks.whole_seed(estimator.random_state)
+
+
+def number(value: float | None) -> float | None:
+    """What was declared, if anything, as a float."""
+    return None if value is None else float(value)
+
+
 def dense(coef: Any) -> Floats:
     """Coefficients as an array, also where they were made sparse."""
-    return np.asarray(coef.toarray() if _is_sparse(coef) else coef)
-
-
-def _is_sparse(X: Any) -> bool:
-    return bool(sparse.issparse(X))
+    return np.asarray(coef.toarray() if isinstance(coef, csr_array) else coef)

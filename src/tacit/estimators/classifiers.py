@@ -18,12 +18,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.estimators.wording import BUDGET, CLASSES, CLASSIFIER_ATTRIBUTES, MODEL, RADIUS, RANDOM, ROW_NORM
+from tacit.estimators.fit import private_fit
+from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
 from tacit.problems.declared import inverse_strength
+from tacit.solvers import choose
 
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
+
+_LOGISTIC_SOLVERS = """"coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd" and
+        "text". More than two classes are served jointly by "gradient" and "sgd", and by "dual" as one against the rest
+        in one release; "text" and "one-shot" are for sparse rows of many columns; "dual" and "sgd" serve only
+        add-remove."""
+
+_SVC_SOLVERS = """"coordinate", "dual", "frank-wolfe" and "sgd". The hinge is served by "dual" and "sgd",
+        which serve only add-remove; more than two classes, one against the rest, by "dual"."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -40,26 +50,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         """Fit the model, spending the whole budget."""
         X, y = self._validated(X, y)
         self.classes_, numbers = self._encode(y)
-        K = len(self.classes_)
-        targets = numbers.astype(np.float64)
-        fit = self._fit(
-            X,
-            targets * 2.0 - 1.0 if K == 2 else targets,
-            loss=self._loss_of(K),
-            outputs=1 if K == 2 else K,
-            l2=inverse_strength("C", self.C) / X.shape[0],
-        )
-        self.coef_: Any = fit.coef  # CSR after `sparsify`
-        self.intercept_ = fit.intercept
+        K, strength = len(self.classes_), inverse_strength("C", self.C)
+        targets = numbers * 2.0 - 1.0 if K == 2 else numbers.astype(np.float64)
+        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, l2=strength / X.shape[0])
+        solver = choose(self.solver, task)
+        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+        model = self._keep(task, fitted)
+        self.coef_: Any = model.coef  # CSR after `sparsify`
+        self.intercept_ = model.intercept
         return self
 
     @abstractmethod
     def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        inverse_strength("C", self.C)
 
     def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Class labels, sorted, and each row's class as a number."""
@@ -116,39 +119,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
 class LogisticRegression(PrivateClassifier):
     __doc__ = f"""Logistic regression under (epsilon, delta)-differential privacy.
 
-    Nothing needs to be declared or tuned: units are found privately, inside the same budget.
-
-    Parameters
-    ----------
-    {BUDGET}
+    {PARAMETERS}
     C : float, default=1.0
         Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
         it, and on text counts a tenth of the penalty, as few noisy steps hold the weights already.
-    {ROW_NORM}
-    solver : str or solver object, default="auto"
-        The algorithm: "auto", "coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd",
-        "text", or an object of `tacit.solvers` with its options, such as `Dual(batch_size=100)`. More than two classes
-        are served jointly by "gradient" and "sgd", and by "dual" as one against the rest in one release; "text" and
-        "one-shot" are for sparse rows of many columns; "dual" and "sgd" serve only add-remove.
-        docs/choosing-a-solver.md compares them.
-    {MODEL}
     {RADIUS}
-    {CLASSES}
-    {RANDOM}
+    {CLASSIFICATION.docs(_LOGISTIC_SOLVERS, "LogisticRegression(epsilon=3.0)")}"""
 
-    Attributes
-    ----------
-    {CLASSIFIER_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
-    """
+    _plain = PlainLogisticRegression
 
     def _loss_of(self, classes: int) -> Loss:
         return LOGISTIC if classes == 2 or self._solver_name == "dual" else MULTINOMIAL
@@ -173,12 +151,10 @@ class LogisticRegression(PrivateClassifier):
         """Logarithms of the probabilities."""
         return np.log(self.predict_proba(X))
 
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        check_is_fitted(self)
-        model = PlainLogisticRegression(C=self.C, fit_intercept=self.fit_intercept)
+    def _pipeline(self, model: Any) -> Pipeline:
+        """The same, with a model for each class where classes were fitted one by one."""
         model.n_iter_ = np.array([0], dtype=np.int32)
-        return self._pipeline(_one_vs_rest(model, self) if self._is_one_vs_rest else model)
+        return super()._pipeline(_one_vs_rest(model, self) if self._is_one_vs_rest else model)
 
 
 def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> OneVsRestClassifier:
@@ -198,40 +174,18 @@ def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> 
 class LinearSVC(PrivateClassifier):
     __doc__ = f"""Linear support vector classification under (epsilon, delta)-differential privacy.
 
-    Nothing needs to be declared or tuned: units are found privately, inside the same budget. There are no
-    probabilities, as in scikit-learn; `LogisticRegression` has them.
+    There are no probabilities, as in scikit-learn; `LogisticRegression` has them.
 
-    Parameters
-    ----------
-    {BUDGET}
+    {PARAMETERS}
     C : float, default=1.0
         Inverse strength of the l2 penalty, as in scikit-learn, but the intercept is not penalised. The solver may
         regularise more where the noise demands it.
     loss : {{"squared_hinge", "hinge"}}, default="squared_hinge"
         max(0, 1 - margin) squared, or as it is.
-    {ROW_NORM}
-    solver : str or solver object, default="auto"
-        The algorithm: "auto", "coordinate", "dual", "frank-wolfe" or "sgd", or an object of `tacit.solvers` with its
-        options, such as `Dual(batch_size=100)`. The hinge is served by "dual" and "sgd", which serve only add-remove;
-        more than two classes, one against the rest, by "dual". docs/choosing-a-solver.md compares them.
-    {MODEL}
     {RADIUS}
-    {CLASSES}
-    {RANDOM}
+    {CLASSIFICATION.docs(_SVC_SOLVERS, "LinearSVC(epsilon=3.0)")}"""
 
-    Attributes
-    ----------
-    {CLASSIFIER_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LinearSVC
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LinearSVC(epsilon=3.0).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
-    """
+    _plain = PlainLinearSVC
 
     loss: str = "squared_hinge"
 
@@ -242,8 +196,6 @@ class LinearSVC(PrivateClassifier):
     def _loss_of(self, classes: int) -> Loss:  # noqa: ARG002
         return _LOSSES[self.loss]
 
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        model = PlainLinearSVC(C=self.C, loss=self.loss, fit_intercept=self.fit_intercept)
+    def _pipeline(self, model: Any) -> Pipeline:
         model.n_iter_ = 0
-        return self._pipeline(model)
+        return super()._pipeline(model)

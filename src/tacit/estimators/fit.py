@@ -4,13 +4,13 @@ Everything up to `planned` sees public numbers only. What comes after sees data,
 Linear models and PCA take the same path.
 """
 
-import math
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tacit.bounding import Bounding, bounding_for
 from tacit.privacy import Gate, Guarantee, Plan, Promise
+from tacit.privacy.path import promised, useful
 from tacit.problems.task import ComponentsTask, LinearTask
 from tacit.solvers.base import Algorithm, Solver
 
@@ -38,19 +38,12 @@ class FewRowsWarning(UserWarning):
 
 
 def planned(task: LinearTask | ComponentsTask, solver: Solver) -> Planned:
-    """Every release of the fit with its noise; budgets whose noise does not fit the grids of releases are refused."""
-    budget, told = task.budget, f"epsilon={task.budget.epsilon!r} with delta={task.budget.delta!r} is too"
-    if budget.mu < 1e-30:
-        raise ValueError(f"{told} small for any useful noise")
-    algorithm = solver.at(task)
+    """What will run, and every release of the fit with its noise."""
+    budget = useful(task.budget)
+    algorithm, values = solver.at(task), task.most_values
     bounding = bounding_for(task, algorithm)
-    plan = Plan(*bounding.releases(), *algorithm.releases(bounding.left))
-    promise = plan.calibrate(budget, task.unit, solver.name)
-    if max(promise.multipliers) * math.sqrt(task.most_values) > 2.0**38:
-        raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and task.n / min(promise.multipliers) > 2.0**58:
-        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return Planned(algorithm, bounding, promise)
+    plan = Plan(*bounding.releases, *algorithm.releases(bounding.left))
+    return Planned(algorithm, bounding, promised(plan, budget, task.unit, solver.name, values))
 
 
 def private_fit(
@@ -58,7 +51,7 @@ def private_fit(
 ) -> Fitted:
     """Fit one model, spending the whole budget."""
     algorithm, bounding, promise = planned(task, solver)
-    with Gate.open(promise, seed=seed, progress=_tell if verbose else None, stacklevel=5) as gate:
+    with Gate.open(promise, seed=seed, progress=_tell if verbose else None, stacklevel=4) as gate:
         data = bounding.run(table, gate)
         result = algorithm.run(data, gate)
     return Fitted(result, data.units, promise, gate.guarantee)

@@ -15,11 +15,13 @@ from tacit._types import Floats
 from tacit.blocks.centred import Centre
 from tacit.blocks.table import Table, canonical, is_sparse
 from tacit.blocks.validate import validated
-from tacit.estimators.fit import FewRowsWarning, private_fit
+from tacit.estimators.base import check_terms, number
+from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
-from tacit.privacy import Budget, Unit, checks
-from tacit.problems.declared import declared_size, verbosity
+from tacit.privacy import Budget, Unit
+from tacit.problems.declared import declared_size
 from tacit.problems.task import ComponentsTask
+from tacit.solvers import check_solver
 from tacit.solvers import pca as solvers
 from tacit.solvers.base import Solver
 from tacit.solvers.pca.spectrum import Spectrum
@@ -120,7 +122,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
         self._check_parameters()
         X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
-        return self._fit(Table.of(canonical(X)), streamed=False)
+        table = Table.of(canonical(X))
+        task, solver = self._asked(table, streamed=False)
+        return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def fit_blocks(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]]) -> "PCA":
         """Fit on blocks of rows that together may be larger than memory, spending the whole budget.
@@ -142,7 +146,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not callable(blocks) and not isinstance(blocks, Iterable):
             raise TypeError(f"blocks must be an iterable of blocks of rows, got {type(blocks).__name__}")
         start: Callable[[], Iterable[Any]] = blocks if callable(blocks) else lambda: blocks
-        return self._fit(self._stream(start), streamed=True)
+        table = self._stream(start)
+        task, solver = self._asked(table, streamed=True)
+        return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected."""
@@ -174,24 +180,22 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
-        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
+        check_terms(self)
         for name in ("row_norm", "center_norm", "memory_limit"):
             if getattr(self, name) is not None or name == "memory_limit":
                 declared_size(name, getattr(self, name))
-        solvers.check(self.solver)
+        check_solver(self.solver, solvers.PCA_SOLVERS, solvers.__name__)
         for name in ("center", "whiten"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.center_norm is not None and not self.center:
             raise ValueError("center_norm bounds the distance from the mean; with center=False declare row_norm")
-        if self.n_components is not None and not _is_whole(self.n_components):
+        k = self.n_components
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
             raise ValueError(
                 "n_components must be an integer of at least 1 or None; a part of the variance or 'mle' would choose it"
-                f" from the private spectrum. Got {self.n_components!r}"
+                f" from the private spectrum. Got {k!r}"
             )
-        verbosity(self.verbose)
-        if self.random_state is not None:
-            checks.whole_seed(self.random_state)
 
     def _stream(self, start: Callable[[], Iterable[Any]]) -> Table:
         """The first pass: what is bad in any block raises here, before any budget is spent."""
@@ -220,7 +224,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         return Table(n, d, sparse, read)
 
-    def _fit(self, table: Table, *, streamed: bool) -> "PCA":
+    def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
+        """The public facts of a fit, and the solver for them."""
         n, d = table.n, table.d
         most = min(n, d)
         k = most if self.n_components is None else int(self.n_components)
@@ -234,13 +239,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
             sparse=table.sparse,
             streamed=streamed,
-            row_norm=_number(self.row_norm),
+            row_norm=number(self.row_norm),
             k=k,
             center=bool(self.center),
-            center_norm=_number(self.center_norm),
+            center_norm=number(self.center_norm),
         )
-        solver = solvers.choose(self.solver, task, float(self.memory_limit))
-        fitted = private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose))
+        return task, solvers.choose(self.solver, task, float(self.memory_limit))
+
+    def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
+        """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
         centre: Centre = fitted.units
         if centre.lost:
             warnings.warn(
@@ -248,13 +255,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 FewRowsWarning,
                 stacklevel=3,
             )
+        spectrum: Spectrum = fitted.result
         self.mean_, self.radius_ = centre.mean, centre.radius
-        self._keep(fitted.result, task)
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
-        return self
-
-    def _keep(self, spectrum: Spectrum, task: ComponentsTask) -> None:
-        """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
         weight = task.n - 1 if task.center else task.n
         self.components_, self.n_components_ = spectrum.components, task.k
         self.explained_variance_ = spectrum.captured / weight
@@ -265,6 +268,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         left = min(task.n, task.d) - task.k
         self.noise_variance_ = (total - known) / weight / left if left else 0.0
         self.noise_floor_, self.reliability_ = spectrum.floor / weight, spectrum.reliability
+        return self
 
     def _whitening(self) -> Floats:
         """What whitening divides by: the standard deviation along each component, or the root of the noise floor."""
@@ -289,11 +293,3 @@ def _read_again(block: Any) -> Any:
         )
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)
-
-
-def _number(value: float | None) -> float | None:
-    return None if value is None else float(value)

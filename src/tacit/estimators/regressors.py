@@ -10,35 +10,28 @@ from sklearn.linear_model import ElasticNet as PlainElasticNet
 from sklearn.linear_model import Lasso as PlainLasso
 from sklearn.linear_model import LinearRegression as PlainLinearRegression
 from sklearn.linear_model import Ridge as PlainRidge
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.wording import BUDGET, MODEL, RADIUS, RANDOM, REGRESSOR_ATTRIBUTES, ROW_NORM, Y_BOUNDS
-from tacit.privacy import checks
+from tacit.estimators.fit import private_fit
+from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.problems import SQUARED
-from tacit.problems.declared import penalty_strength, target_bounds
+from tacit.problems.declared import interval
+from tacit.solvers import choose
 
-_BEFORE = f"""{ROW_NORM}
-    {Y_BOUNDS}
-    solver : str or solver object, default="auto"
-        The algorithm: a name, or an object of `tacit.solvers` with its options, such as `Coordinate(n_passes=5)`."""
+_SMOOTH = """"coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and
+        "statistics". "dual" and "sgd" serve only add-remove, "dual" needs a penalty, and "frank-wolfe" is not for ridge
+        regression."""
 
-_SMOOTH = f"""{_BEFORE} The names are "auto",
-        "coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and "statistics". "dual" and "sgd"
-        serve only add-remove, "dual" needs a penalty, and "frank-wolfe" is not for ridge regression.
-        docs/choosing-a-solver.md compares them.
-    {MODEL}"""
+_SPARSE = """"coordinate", "frank-wolfe", "greedy" and "sgd". "sgd" serves only add-remove, and
+        "frank-wolfe" is not for the elastic net."""
 
-_SPARSE = f"""{_BEFORE} The names are "auto",
-        "coordinate", "frank-wolfe", "greedy" and "sgd". "sgd" serves only add-remove, and "frank-wolfe" is not for the
-        elastic net. docs/choosing-a-solver.md compares them.
-    {MODEL}"""
-
-_SPARSE_ATTRIBUTES = f"""sparse_coef_ : csr_array of shape (1, n_features)
+_SPARSE_REGRESSION = REGRESSION._replace(
+    attribute=f"""sparse_coef_ : csr_array of shape (1, n_features)
         `coef_`, stored without its zeros.
-    {REGRESSOR_ATTRIBUTES}"""
+    {REGRESSION.attribute}"""
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,17 +45,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         X, y = self._validated(X, y, y_numeric=True)
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
-        targets = np.asarray(y, dtype=np.float64)
+        table = X, np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(X.shape[0])
-        bounds = target_bounds(self.y_bounds)
-        fit = self._fit(X, targets, loss=SQUARED, l2=l2, l1=l1, y_bounds=bounds)
-        self.coef_, self.intercept_ = fit.coef[0], float(fit.intercept[0])
-        self.y_bounds_ = fit.y_bounds
+        bounds = None if self.y_bounds is None else interval("y_bounds", self.y_bounds)
+        task = self._task(X, SQUARED, l2=l2, l1=l1, y_bounds=bounds)
+        solver = choose(self.solver, task)
+        model = self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        self.coef_, self.intercept_ = model.coef[0], float(model.intercept[0])
+        self.y_bounds_ = model.y_bounds
         return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        target_bounds(self.y_bounds)
 
     def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
         """The strengths (l2, l1) of l2 / 2 |coef|^2 + l1 |coef|_1 next to half the mean squared error of n rows."""
@@ -77,79 +68,33 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
 class LinearRegression(PrivateRegressor):
     __doc__ = f"""Least squares under (epsilon, delta)-differential privacy.
 
-    Nothing needs to be declared or tuned: units are found privately, inside the same budget. The solver regularises a
-    little where the noise demands it.
+    The solver regularises a little where the noise demands it.
 
-    Parameters
-    ----------
-    {BUDGET}
-    {_SMOOTH}
+    {PARAMETERS}
     {RADIUS}
-    {RANDOM}
+    {REGRESSION.docs(_SMOOTH, "LinearRegression(epsilon=10.0, y_bounds=(0, 400))")}"""
 
-    Attributes
-    ----------
-    {REGRESSOR_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from tacit import LinearRegression
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = LinearRegression(epsilon=10.0, y_bounds=(0, 400)).fit(X, y)
-    >>> model.coef_.shape
-    (10,)
-    """
-
+    _plain = PlainLinearRegression
     _serves_ball: ClassVar[bool] = True
 
     l1_radius: float | None = None
-
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        return self._pipeline(PlainLinearRegression(fit_intercept=self.fit_intercept))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Ridge(PrivateRegressor):
     __doc__ = f"""Ridge regression under (epsilon, delta)-differential privacy.
 
-    Nothing needs to be declared or tuned: units are found privately, inside the same budget.
-
-    Parameters
-    ----------
-    {BUDGET}
+    {PARAMETERS}
     alpha : float, default=1.0
         Strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands it.
-    {_SMOOTH}
-    {RANDOM}
+    {REGRESSION.docs(_SMOOTH, "Ridge(alpha=0.1, epsilon=10.0, y_bounds=(0, 400))")}"""
 
-    Attributes
-    ----------
-    {REGRESSOR_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from tacit import Ridge
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Ridge(alpha=0.1, epsilon=10.0, y_bounds=(0, 400)).fit(X, y)
-    >>> model.coef_.shape
-    (10,)
-    """
+    _plain = PlainRidge
 
     alpha: float = 1.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        penalty_strength("alpha", self.alpha)
-
     def _penalty(self, n: int) -> tuple[float, float]:
         return float(self.alpha) / n, 0.0
-
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        return self._pipeline(PlainRidge(alpha=self.alpha, fit_intercept=self.fit_intercept))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -164,51 +109,27 @@ class _SparseRegressor(PrivateRegressor):
         check_is_fitted(self)
         return csr_array(np.atleast_2d(self.coef_))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        penalty_strength("alpha", self.alpha)
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Lasso(_SparseRegressor):
     __doc__ = f"""Least squares with an l1 penalty under (epsilon, delta)-differential privacy.
 
     The objective is scikit-learn's, `|y - X w|^2 / (2 n_rows) + alpha |w|_1`, on standardised columns if the data is
-    dense. Nothing needs to be declared or tuned: units are found privately, inside the same budget.
+    dense.
 
-    Parameters
-    ----------
-    {BUDGET}
+    {PARAMETERS}
     alpha : float, default=1.0
         Strength of the l1 penalty, as in scikit-learn: in units of the target.
-    {_SPARSE}
     {RADIUS}
-    {RANDOM}
+    {_SPARSE_REGRESSION.docs(_SPARSE, "Lasso(alpha=5.0, epsilon=10.0, y_bounds=(0, 400))")}"""
 
-    Attributes
-    ----------
-    {_SPARSE_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from tacit import Lasso
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = Lasso(alpha=5.0, epsilon=10.0, y_bounds=(0, 400)).fit(X, y)
-    >>> model.coef_.shape
-    (10,)
-    """
-
+    _plain = PlainLasso
     _serves_ball: ClassVar[bool] = True
 
     l1_radius: float | None = None
 
     def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
         return 0.0, float(self.alpha)
-
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        return self._pipeline(PlainLasso(alpha=self.alpha, fit_intercept=self.fit_intercept))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -217,43 +138,19 @@ class ElasticNet(_SparseRegressor):
 
     The objective is scikit-learn's,
     `|y - X w|^2 / (2 n_rows) + alpha l1_ratio |w|_1 + alpha (1 - l1_ratio) / 2 |w|^2`, on standardised columns if the
-    data is dense. Nothing needs to be declared or tuned: units are found privately, inside the same budget.
+    data is dense.
 
-    Parameters
-    ----------
-    {BUDGET}
+    {PARAMETERS}
     alpha : float, default=1.0
         Strength of both penalties, as in scikit-learn. The solver may regularise more where the noise demands it.
     l1_ratio : float, default=0.5
         The part of the l1 penalty, from 0 (only l2) to 1 (the lasso).
-    {_SPARSE}
-    {RANDOM}
+    {_SPARSE_REGRESSION.docs(_SPARSE, "ElasticNet(alpha=0.5, l1_ratio=0.9, epsilon=10.0, y_bounds=(0, 400))")}"""
 
-    Attributes
-    ----------
-    {_SPARSE_ATTRIBUTES}
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from tacit import ElasticNet
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = ElasticNet(alpha=0.5, l1_ratio=0.9, epsilon=10.0, y_bounds=(0, 400)).fit(X, y)
-    >>> model.coef_.shape
-    (10,)
-    """
+    _plain = PlainElasticNet
 
     l1_ratio: float = 0.5
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.closed_unit("l1_ratio", self.l1_ratio)
 
     def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
         alpha, ratio = float(self.alpha), float(self.l1_ratio)
         return alpha * (1.0 - ratio), alpha * ratio
-
-    def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
-        plain = PlainElasticNet(alpha=self.alpha, l1_ratio=self.l1_ratio, fit_intercept=self.fit_intercept)
-        return self._pipeline(plain)

@@ -1,11 +1,19 @@
 """Words that the docstrings of several estimators share, indented as they stand there."""
 
+from typing import NamedTuple
+
 BUDGET = """epsilon : float, default=1.0
         Privacy budget; `float("inf")` is the non-private limit.
     delta : float, default=None
         None: `n_rows ** -1.5`.
     adjacency : {"add-remove", "replace-one"}, default="add-remove"
         What one person may change: their row's presence, or its content."""
+
+PARAMETERS = f"""Nothing needs to be declared or tuned: units are found privately, inside the same budget.
+
+    Parameters
+    ----------
+    {BUDGET}"""
 
 ROW_NORM = """row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately."""
@@ -33,9 +41,6 @@ RANDOM = """random_state : int, default=None
     verbose : int, default=0
         1 prints progress, which tells nothing of the data."""
 
-CLIP = """clip_low_, clip_high_ : ndarray of shape (n_features,)
-        What each column is clipped to, in `fit` and in `predict`; infinite for sparse data."""
-
 GUARANTEE = """plan_ : Promise
         Every release of the fit with its part of the budget and its noise, as fixed before the data was read.
     guarantee_ : Guarantee
@@ -43,33 +48,37 @@ GUARANTEE = """plan_ : Promise
     n_features_in_, feature_names_in_
         As in scikit-learn."""
 
-MECHANISM = """Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse
-    data without `row_norm` one private selection as well, accounted by Renyi DP); "sgd", "objective" and "greedy" as
-    their pages say. Released: scales and what the solver's plan lists, of which all attributes are functions."""
 
-REGRESSOR_ATTRIBUTES = f"""coef_ : ndarray of shape (n_features,)
+class Family(NamedTuple):
+    """Words about the labels, in which the docstrings of regressors and of classifiers differ."""
+
+    parameter: str
+    coef: str
+    intercept: str
+    attribute: str
+    public: str
+    data: str
+    outcome: str
+
+    def docs(self, solvers: str, model: str) -> str:
+        """What follows a model's own parameters: those of all models, attributes, privacy and an example."""
+        return f"""{ROW_NORM}
+    {self.parameter}
+    solver : str or solver object, default="auto"
+        The algorithm: a name, or an object of `tacit.solvers` with its options, such as `Coordinate(n_passes=5)`. The
+        names are "auto", {solvers}
+        docs/choosing-a-solver.md compares them.
+    {MODEL}
+    {RANDOM}
+
+    Attributes
+    ----------
+    coef_ : {self.coef}
         In the user's units, valid inside the clip.
-    intercept_ : float
-    {CLIP}
-    y_bounds_ : tuple of float
-        What the target was clipped to.
-    coef_noise_ : ndarray of shape (n_features,)
-        The standard deviation that the noise alone gives each coefficient, to first order.
-    {GUARANTEE}
-
-    Notes
-    -----
-    Privacy
-    ~~~~~~~
-    {MECHANISM}
-    Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on the
-    data."""
-
-CLASSIFIER_ATTRIBUTES = f"""coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        In the user's units, valid inside the clip.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
-    {CLIP}
+    intercept_ : {self.intercept}
+    clip_low_, clip_high_ : ndarray of shape (n_features,)
+        What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
+    {self.attribute}
     coef_noise_ : ndarray of the shape of `coef_`
         The standard deviation that the noise alone gives each coefficient, to first order.
     {GUARANTEE}
@@ -78,6 +87,41 @@ CLASSIFIER_ATTRIBUTES = f"""coef_ : ndarray of shape (1, n_features) or (n_class
     -----
     Privacy
     ~~~~~~~
-    {MECHANISM}
-    Assumed: the number of rows, the columns and (unless declared) the classes are public, and no transformer before
-    this one was fitted on the data."""
+    Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly (for sparse data without
+    `row_norm` one private selection as well, accounted by Renyi DP); "sgd", "objective" and "greedy" as their pages
+    say. Released: scales and what the solver's plan lists, of which all attributes are functions.
+    Assumed: the number of rows{self.public} are public, and no transformer before
+    this one was fitted on the data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import {self.data}
+    >>> from tacit import {model.partition("(")[0]}
+    >>> X, y = {self.data}(return_X_y=True)
+    >>> model = {model}.fit(X, y)
+    {self.outcome}
+    """
+
+
+REGRESSION = Family(
+    parameter=Y_BOUNDS,
+    coef="ndarray of shape (n_features,)",
+    intercept="float",
+    attribute="""y_bounds_ : tuple of float
+        What the target was clipped to.""",
+    public=" and the columns",
+    data="load_diabetes",
+    outcome=""">>> model.coef_.shape
+    (10,)""",
+)
+
+CLASSIFICATION = Family(
+    parameter=CLASSES,
+    coef="ndarray of shape (1, n_features) or (n_classes, n_features)",
+    intercept="ndarray of shape (1,) or (n_classes,)",
+    attribute="classes_ : ndarray of shape (n_classes,)",
+    public=", the columns and (unless declared) the classes",
+    data="load_breast_cancer",
+    outcome=""">>> model.score(X, y) > 0.8
+    True""",
+)

@@ -13,9 +13,9 @@
     alignment        rows matched by keyed hashes of ids
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
+    wording          what docstrings of estimators share
     models           the fitted estimator of a study that is done
     sketches         public random matrices that compress columns
-    block_frank_wolfe    for the paper's comparison only, not private
 
 Everything that crosses the network is a planned release; one guarantee covers it all.
 """

@@ -30,7 +30,7 @@ class Alignment:
 
     @classmethod
     def of(cls, ids: Iterable[Any], secret: bytes | str) -> "Alignment":
-        """Of a party's ids, which must be whole numbers or text, each of them once."""
+        """The alignment of a party's ids, which must be whole numbers or text, each of them once."""
         key = _key(secret)
         tags = [hmac.digest(key, _ROW + _spelled(value), "sha256") for value in _plain(ids)]
         if len(set(tags)) < len(tags):

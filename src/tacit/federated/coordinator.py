@@ -73,7 +73,7 @@ class Coordinator:
     def __init__(self, study: Study, path: Path | str | None = None, progress: Progress | None = None) -> None:
         self.study = study
         self._protocol = protocol_for(study)
-        self.plan = self._protocol.promise()
+        self.plan = self._protocol.promise
         self._planned = {
             name: {release.name for release in self.plan.part(f"{name}/").plan.releases} for name in study.names
         }
@@ -129,7 +129,6 @@ class Coordinator:
         """One exchange, from the journal if it was made before; each party counts its own rounds."""
         digest = self.study.digest
         requests = self._journal.asked(digest, exchange)
-        replies = self._journal.told(digest, exchange) if requests else {}
         if not requests:
             requests = {
                 name: messages.write(
@@ -138,16 +137,15 @@ class Coordinator:
                 for name, question in questions.items()
             }
             self._journal.ask(digest, exchange, requests)
-        if not replies:
-            if self._progress is not None:
-                self._progress(exchange, next(iter(questions.values())).step)
-            replies = transport.exchange(requests)
-            answers = self._read(requests, told, replies)
+        stored = self._journal.told(digest, exchange)
+        if not stored and self._progress is not None:
+            self._progress(exchange, next(iter(questions.values())).step)
+        replies = stored or transport.exchange(requests)
+        answers = self._read(requests, told, replies)
+        if not stored:
             if exchange == 0:
                 self._check_greetings(answers)  # those that do not fit are not stored: parties may mend them
             self._journal.tell(digest, exchange, {name: replies[name] for name in requests})
-        else:
-            answers = self._read(requests, told, replies)
         for name in requests:
             told[name].hear(replies[name])
         return answers

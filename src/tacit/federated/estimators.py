@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
-from tacit.estimators.wording import BUDGET, CLASSES, RANDOM, Y_BOUNDS
+from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
@@ -22,56 +22,8 @@ from tacit.federated.party import Party, table
 from tacit.federated.protocols import columns
 from tacit.federated.study import LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
+from tacit.federated.wording import ATTRIBUTES, CLASSIFIER, SHARING, parameters
 from tacit.privacy.checks import warn_of_seed
-
-_RADIUS = """l1_radius : float
-        The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
-        depends on the data, and no public rule finds one.
-    labels : {"shared", "sketched"}, default="shared"
-        "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
-        others); they are protected against the coordinator and the world, not against the parties. "sketched": one
-        party holds them, and the others see a noisy sketch."""
-
-_PROTOCOL = """protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing, default="marginals"
-        How the model is trained; an object for the options of a protocol. docs/federated.md says which wins when."""
-
-_OPTIONS = f"""entry_bound : float, default=None
-        A public bound that entries are clipped to, in `fit` and in `predict`. None: found privately by each party.
-    fit_intercept : bool, default=True
-        Whether there is an intercept; it is not in the l1 ball.
-    sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
-        The public matrix that compresses columns; an object for its size and its seed.
-    directory : path, default=None
-        Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
-        one that was done is given back without releasing anything. None: in memory.
-    {RANDOM}"""
-
-_ATTRIBUTES = """coefs_ : dict of ndarray
-        The coefficients of each party's columns, by its name.
-    n_features_in_ : int
-        The columns of all parties together.
-    features_ : dict of ndarray
-        The columns of each party that are in the model.
-    entry_bounds_, row_norms_ : dict of float
-        What `predict` clips each party's entries to, and then, in l2 norm, its rows of the columns in `features_`.
-        Infinity: no such clip. `fit` clips to the same. If most rows are zero in those columns, it clips rows to two
-        thirds of this norm.
-    plan_ : Promise
-        Every release of every party, with its noise.
-    guarantee_ : Guarantee
-        What everything that crossed between parties and coordinator gave away.
-    n_rounds_ : int
-        Exchanges between the coordinator and the parties, the first greeting included.
-    uplink_bytes_ : dict of int
-        How much each party sent.
-
-    Notes
-    -----
-    Privacy
-    ~~~~~~~
-    Unit: one row, at all parties together. Neighbours: `adjacency`. Mechanisms: Gaussian noise and private selection at
-    each party, composed over all parties and rounds. Released: what the plan lists; the coordinator sees nothing else
-    of the data. Assumed: the number of rows, the number of each party's columns and all parameters are public."""
 
 
 @dataclass(eq=False, repr=False)
@@ -217,13 +169,7 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
 class FederatedLasso(RegressorMixin, _FederatedModel):
     __doc__ = f"""Least squares in an l1 ball, between parties that hold different columns of the same rows.
 
-    Parameters
-    ----------
-    {BUDGET}
-    {_RADIUS}
-    {_PROTOCOL}
-    {Y_BOUNDS}
-    {_OPTIONS}
+    {parameters(Y_BOUNDS)}
 
     Attributes
     ----------
@@ -232,7 +178,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
     intercept_ : float
     y_bounds_ : tuple of float
         What the target was clipped to.
-    {_ATTRIBUTES}
+    {ATTRIBUTES}
 
     Examples
     --------
@@ -271,21 +217,11 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
 class FederatedLogisticRegression(_FederatedClassifier):
     __doc__ = f"""Logistic regression in an l1 ball, between parties that hold different columns of the same rows.
 
-    Parameters
-    ----------
-    {BUDGET}
-    {_RADIUS}
-    {_PROTOCOL}
-    {CLASSES}
-    {_OPTIONS}
+    {parameters(CLASSES)}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
-    {_ATTRIBUTES}
+    {CLASSIFIER}
     """
 
     _loss = "logistic"
@@ -302,22 +238,11 @@ class FederatedLinearSVC(_FederatedClassifier):
 
     The loss is squared_hinge, which only the protocol "feature-sharing" serves.
 
-    Parameters
-    ----------
-    {BUDGET}
-    {_RADIUS}
-    protocol : {{"feature-sharing"}} or FeatureSharing, default="feature-sharing"
-        How the model is trained; an object for its options.
-    {CLASSES}
-    {_OPTIONS}
+    {parameters(CLASSES, SHARING)}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
-    {_ATTRIBUTES}
+    {CLASSIFIER}
     """
 
     protocol: str | ProtocolOptions = "feature-sharing"

@@ -32,7 +32,6 @@ from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.study import LONGEST_TEXT, WIRE_VERSION
 
 _MARK = b"TF"
-_REQUEST, _REPLY, _REFUSAL, _RESTART = 1, 2, 3, 4
 _HEAD = struct.Struct("<2sBB32sI")
 _DIGEST_BYTES = 32
 HOLDS_NOTHING = bytes(_DIGEST_BYTES)  # what a request says before there is a reply
@@ -43,55 +42,48 @@ _LARGEST_EMPTY = 2**20  # the sum of the dimensions of an array without numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
-    """What the coordinator asks a party in a round."""
+class Message:
+    """What every message says: the study by its digest, the party, its round, and the sender's version of Tacit."""
 
     study: str
     party: str
     round: int
-    step: str
-    arrays: Arrays = field(default_factory=dict)
-    held: bytes = HOLDS_NOTHING
-    version: str = __version__
+    version: str = field(default=__version__, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Reply:
+class Request(Message):
+    """What the coordinator asks a party."""
+
+    step: str
+    arrays: Arrays = field(default_factory=dict)
+    held: bytes = HOLDS_NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class Reply(Message):
     """What the party sends back: the digest of the request it answers, and its releases."""
 
-    study: str
-    party: str
-    round: int
     request: bytes
     arrays: Arrays = field(default_factory=dict)
-    version: str = __version__
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """What the party sends back instead, when it will not answer."""
+class Refusal(Message):
+    """What it sends back when it will not answer."""
 
-    study: str
-    party: str
-    round: int
     request: bytes
     reason: str
-    version: str = __version__
 
 
 @dataclass(frozen=True)
-class Restart:
-    """What the party sends back when its data was mended since the greeting that the coordinator holds."""
+class Restart(Message):
+    """What it sends back when its data was mended since the greeting that the coordinator holds."""
 
-    study: str
-    party: str
-    round: int
     request: bytes
-    version: str = __version__
 
 
-Message = Request | Reply | Refusal | Restart
-_KINDS: dict[type[Message], int] = {Request: _REQUEST, Reply: _REPLY, Refusal: _REFUSAL, Restart: _RESTART}
+_KINDS: dict[type[Message], int] = {Request: 1, Reply: 2, Refusal: 3, Restart: 4}
 
 
 def digest(message: bytes) -> bytes:
@@ -109,37 +101,37 @@ def write(message: Message) -> bytes:
     head = _HEAD.pack(_MARK, WIRE_VERSION, _KINDS[type(message)], bytes.fromhex(message.study), message.round)
     parts = [head, _text(message.party), _text(message.version)]
     if isinstance(message, Request):
-        return b"".join([*parts, message.held, _text(message.step), write_arrays(message.arrays)])
+        parts += [message.held, _text(message.step), write_arrays(message.arrays)]
+    if isinstance(message, Reply | Refusal | Restart):
+        parts.append(message.request)
     if isinstance(message, Reply):
-        return b"".join([*parts, message.request, write_arrays(message.arrays)])
-    if isinstance(message, Restart):
-        return b"".join([*parts, message.request])
-    return b"".join([*parts, message.request, _text(message.reason)])
+        parts.append(write_arrays(message.arrays))
+    if isinstance(message, Refusal):
+        parts.append(_text(message.reason))
+    return b"".join(parts)
 
 
 def read(data: bytes) -> Message:
     """The message that `write` wrote; anything else is refused."""
-    if len(data) < _HEAD.size:
+    if len(data) < _HEAD.size or not data.startswith(_MARK):
         raise RefusedError("not a message of a federated study")
-    mark, version, kind, study, number = _HEAD.unpack_from(data)
-    if mark != _MARK:
-        raise RefusedError("not a message of a federated study")
+    _, version, kind, study, number = _HEAD.unpack_from(data)
     if version != WIRE_VERSION:
         raise RefusedError(f"the message is of wire version {version}, and this is version {WIRE_VERSION}")
     rest = _Reader(data, _HEAD.size)
     party, package = rest.text(), rest.text()
-    message: Message
-    if kind == _REQUEST:
-        held, step = rest.take(_DIGEST_BYTES), rest.text()
-        message = Request(study.hex(), party, number, step, rest.arrays(), held, package)
-    elif kind == _REPLY:
-        message = Reply(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.arrays(), package)
-    elif kind == _REFUSAL:
-        message = Refusal(study.hex(), party, number, rest.take(_DIGEST_BYTES), rest.text(), package)
-    elif kind == _RESTART:
-        message = Restart(study.hex(), party, number, rest.take(_DIGEST_BYTES), package)
-    else:
+    if kind not in _KINDS.values():
         raise RefusedError("a message of unknown kind")
+    named = rest.take(_DIGEST_BYTES)  # of the replies held, or of the request
+    message: Message
+    if kind == _KINDS[Request]:
+        message = Request(study.hex(), party, number, rest.text(), rest.arrays(), named, version=package)
+    elif kind == _KINDS[Reply]:
+        message = Reply(study.hex(), party, number, named, rest.arrays(), version=package)
+    elif kind == _KINDS[Refusal]:
+        message = Refusal(study.hex(), party, number, named, rest.text(), version=package)
+    else:
+        message = Restart(study.hex(), party, number, named, version=package)
     rest.end()
     return message
 

@@ -1,11 +1,10 @@
 """`Node`: answers for a party, to a coordinator that it does not trust.
 
-A node answers each round once. The key of a round's noise follows from a secret key that only the party has and from
-everything that the answer is made of: the request, the data, what the party remembers, and its plan. A round is bound
-on disk to one request before anything is computed. So a round that was interrupted gives the same bytes when it is made
-again; and where a journal was copied or rolled back, two answers that differ in anything differ in all of their noise.
-What was released is counted in the party's own ledger, against the plan that the study fixes; whatever a coordinator
-asks, there is no more.
+A node answers each round once. On disk the round is bound to one request before anything is computed, and the key of
+its noise follows from a secret of the party and from all that the answer is made of (`Node._key`). So a round that was
+interrupted gives the same bytes when it is made again; and where a journal was copied or rolled back, two answers that
+differ in anything differ in all of their noise. What was released is counted in the party's own ledger, against the
+plan that the study fixes; whatever a coordinator asks, there is no more.
 """
 
 import hashlib
@@ -14,11 +13,13 @@ import json
 import sqlite3
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit import __version__
+from tacit.blocks.table import is_sparse
 from tacit.federated import messages
 from tacit.federated.foreign import shown
 from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
@@ -26,10 +27,9 @@ from tacit.federated.messages import Refusal, Reply, Request, Restart
 from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
-from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.store import Entry, Greeting
 from tacit.federated.study import LONGEST_TEXT, Study
-from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release, epsilon_of
+from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
 from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
@@ -64,8 +64,9 @@ class Node:
         self._holding = party.holding(study)
         self.study, self.name = study, self._holding.name
         self.stopped: str | None = None
+        self._seeded = study.random_state is not None
         self._protocol = protocol_for(study)
-        self.plan = self._protocol.promise().part(f"{self.name}/")
+        self.plan = self._protocol.promise.part(f"{self.name}/")
         # Every round but the first after the greeting, in which others may find bounds, releases something.
         self._last_round = 1 + sum(release.count for release in self.plan.plan.releases)
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
@@ -106,16 +107,8 @@ class Node:
         if not ledger:
             return None
         parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
-        event, budget = composed(parts), self.study.budget
-        return Guarantee(
-            epsilon_of(event, budget.delta) if budget.is_private else budget.epsilon,
-            budget.delta,
-            budget.adjacency,
-            f"party {self.name} of federated {self._protocol.name}",
-            event,
-            self.study.n_rows,
-            self.study.random_state is not None,
-        )
+        own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
+        return own.spent(composed(parts), seeded=self._seeded)
 
     def close(self) -> None:
         """Let go of the journal; a new node goes on from there."""
@@ -158,8 +151,7 @@ class Node:
         if number == 0:
             return self._journal.finish(study, number, self._greeting.reply, {}, [])
         key = self._key(digest, state.memory, state.made)
-        seeded = self.study.random_state is not None
-        gate = Gate.open(self.plan, key=key, seeded=seeded, made=state.made)
+        gate = Gate.open(self.plan, key=key, seeded=self._seeded, made=state.made)
         answer, spent = self._compute(asked, state.memory, gate)
         reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
         return self._journal.finish(study, number, reply, answer.memory, spent)
@@ -170,18 +162,11 @@ class Node:
             answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), gate, memory)
         except PlanViolationError:
             raise RefusedError(f"the request asks for more than the study grants of party {self.name!r}") from None
-        made = {name: count - before[name] for name, count in gate.made.items()}
+        after, where = gate.made, (self.study.digest, asked.round)
         spent = [
-            Entry(
-                self.study.digest,
-                asked.round,
-                release.name,
-                release.kind,
-                made[release.name],
-                self.plan.multiplier(release.name),
-            )
-            for release in self.plan.plan.releases
-            if made[release.name]
+            Entry(*where, release.name, release.kind, made, multiplier)
+            for release, multiplier in zip(self.plan.plan.releases, self.plan.multipliers, strict=True)
+            if (made := after[release.name] - before[release.name])
         ]
         unplanned = set(answer.releases) - {entry.release for entry in spent}
         if unplanned:

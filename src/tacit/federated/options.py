@@ -33,10 +33,11 @@ class Options(BaseEstimator):
         """Raise for values that make no sense, and keep plain numbers."""
         raise NotImplementedError
 
-    def _count(self, name: str, least: int = 1) -> None:
-        """Keep a parameter as a whole number; None is left as it is."""
-        if getattr(self, name) is not None:
-            setattr(self, name, checks.count(name, getattr(self, name), least=least))
+    def _count(self, *names: str) -> None:
+        """Keep parameters as whole numbers from 1 on; None is left as it is."""
+        for name in names:
+            if getattr(self, name) is not None:
+                setattr(self, name, checks.count(name, getattr(self, name)))
 
     def __setattr__(self, name: str, value: object) -> None:
         if "_agreed" in vars(self):
@@ -101,8 +102,7 @@ class FeatureSharing(Options):
     geometry: Geometry = "best"
 
     def _check(self) -> None:
-        self._count("n_iter")
-        self._count("n_shared")
+        self._count("n_iter", "n_shared")
         checks.one_of("geometry", self.geometry, get_args(Geometry))
 
 

@@ -8,10 +8,10 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from tacit._types import Floats
+from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import without_data
 from tacit.federated.alignment import Alignment
 from tacit.federated.protocols.base import Holding
-from tacit.federated.protocols.columns import is_sparse
 from tacit.federated.study import Study
 
 
@@ -119,19 +119,23 @@ class Party:
 
 
 def table(X: Any, *, copy: bool = False) -> Any:
-    """X as a float64 array or as CSC, finite; errors do not quote it. With `copy` nobody else holds it."""
+    """X as a float64 array or as CSC, finite. With `copy` nobody else holds it."""
+    checked = _checked("X", X, accept_sparse="csc", dtype=np.float64, copy=copy)
+    if not is_sparse(checked):
+        return checked
+    columns = sparse.csc_array(checked, copy=not checked.has_canonical_format)
+    columns.sum_duplicates()
+    return columns
+
+
+def _checked(name: str, values: Any, **options: Any) -> Any:
+    """`check_array`; its errors do not quote the data."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # the check adds numbers up
-            checked: Any = check_array(X, accept_sparse="csc", dtype=np.float64, copy=copy, input_name="X")
+            return check_array(values, input_name=name, **options)
     except (TypeError, ValueError) as error:
         message = without_data(str(error))
-    else:
-        if not is_sparse(checked):
-            return checked
-        columns = sparse.csc_array(checked, copy=not checked.has_canonical_format)
-        columns.sum_duplicates()
-        return columns
-    raise ValueError(message)
+    raise ValueError(message)  # here, so that the error that quotes the data is not this one's context
 
 
 def _own(values: Any) -> Any:
@@ -143,16 +147,10 @@ def _own(values: Any) -> Any:
 
 def _labels(y: Any, rows: int) -> NDArray[Any]:
     """One label for each row."""
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            labels = check_array(y, ensure_2d=False, dtype=None, copy=True, input_name="y")
-    except (TypeError, ValueError) as error:
-        message = without_data(str(error))
-    else:
-        if labels.shape != (rows,):
-            raise ValueError("y must have one label for each row of X")
-        return labels
-    raise ValueError(message)
+    labels = _checked("y", y, ensure_2d=False, dtype=None, copy=True)
+    if labels.shape != (rows,):
+        raise ValueError("y must have one label for each row of X")
+    return labels
 
 
 def _targets(y: NDArray[Any], study: Study) -> Floats:

@@ -23,8 +23,8 @@ from scipy import sparse
 from tacit._types import Floats
 from tacit.federated.options import SketchKind
 from tacit.federated.study import Study
-from tacit.privacy import Budget, checks, float_sum_slack
-from tacit.privacy.mechanisms import Sensitivity
+from tacit.privacy import Budget, Gate, checks, float_sum_slack
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.privacy.public import PublicDraws
 
 _ENTRIES = 4  # of a sparse column, each +-1/2: a square number, so that the column's norm is exactly 1
@@ -36,9 +36,10 @@ _KEPT_ENTRIES = 1 << 24  # a Gaussian sketch up to this size is kept in memory; 
 class Sketch(ABC):
     """A public matrix of shape (size, n_rows)."""
 
-    def __init__(self, n_rows: int, size: int) -> None:
+    def __init__(self, n_rows: int, size: int, seed: int = 0) -> None:
         self.n_rows = checks.count("n_rows", n_rows)
         self.size = checks.count("size", size)
+        self._seed = seed
 
     @property
     @abstractmethod
@@ -66,9 +67,15 @@ class Sketch(ABC):
         return self._transposed_product(np.asarray(values, dtype=np.float64))
 
     def sensitivity(self, row_norm: float) -> Sensitivity:
-        """Of J A in Frobenius norm, for rows of A of norm at most `row_norm`, float sums included."""
+        """How far one row moves J A in Frobenius norm; rows of A have norm at most `row_norm`. Float sums included."""
         contribution = checks.non_negative("row_norm", row_norm) * self.column_norm
         return Sensitivity.vector(contribution + float_sum_slack(self.n_rows + 1, contribution))
+
+    def release(self, gate: Gate, name: str, columns: Any, row_norm: float, rounding: float = 1.0) -> Floats:
+        """J A with noise, for rows of A of norm at most `row_norm`, times `rounding` as they are stored."""
+        largest = self.n_rows * row_norm * self.column_norm
+        mechanism = GaussianVector(self.sensitivity(row_norm * rounding), bound=largest)
+        return gate.release(name, mechanism, self.apply(columns))
 
 
 class Identity(Sketch):
@@ -77,10 +84,7 @@ class Identity(Sketch):
     def __init__(self, n_rows: int) -> None:
         super().__init__(n_rows, n_rows)
 
-    @property
-    def column_norm(self) -> float:
-        """Exactly 1."""
-        return 1.0
+    column_norm = 1.0
 
     def _product(self, columns: Any) -> Floats:
         return np.array(_dense(columns), dtype=np.float64)
@@ -95,14 +99,7 @@ class SparseSign(Sketch):
     The entries of a column are in distinct rows, so its norm is exactly 1.
     """
 
-    def __init__(self, n_rows: int, size: int, seed: int) -> None:
-        super().__init__(n_rows, size)
-        self._seed = seed
-
-    @property
-    def column_norm(self) -> float:
-        """Exactly 1."""
-        return 1.0
+    column_norm = 1.0
 
     @cached_property
     def _matrix(self) -> sparse.csr_array:
@@ -129,10 +126,6 @@ class SparseSign(Sketch):
 
 class Gaussian(Sketch):
     """Independent normal entries of variance 1 / size, in blocks of columns."""
-
-    def __init__(self, n_rows: int, size: int, seed: int) -> None:
-        super().__init__(n_rows, size)
-        self._seed = seed
 
     def _blocks(self) -> Iterable[tuple[slice, Floats]]:
         """J by blocks of columns, each transposed: one row for a row of the data."""

@@ -10,8 +10,8 @@ import sqlite3
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,24 +90,6 @@ class State:
     made: Counter[str] = field(default_factory=Counter)
 
 
-class _Transaction:
-    """All or nothing, and nobody else writes in between."""
-
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-
-    def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._database.execute("COMMIT")
-        finally:
-            if self._database.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
-                self._database.execute("ROLLBACK")
-
-
 class _Store:
     """A database of one owner; without a path it lives in memory, as long as this object."""
 
@@ -150,11 +132,8 @@ class _Store:
             )
 
     def _open(self) -> None:
-        (application,), (version,) = (
-            self._database.execute(f"PRAGMA {what}").fetchone() for what in ("application_id", "user_version")
-        )
-        empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if empty:
+        (application,), (version,) = map(self._first, ("PRAGMA application_id", "PRAGMA user_version"))
+        if not self._first("SELECT count(*) FROM sqlite_master")[0]:
             for statement in self._tables.split(";"):
                 self._database.execute(statement)
             self._database.execute(f"PRAGMA application_id = {self._mark}")
@@ -162,9 +141,20 @@ class _Store:
         elif (application, version) != (self._mark, _FORMAT):
             raise ValueError(f"not {self._owner}'s, of format {_FORMAT}; give another path")
 
-    def transaction(self) -> AbstractContextManager[None]:
+    def _first(self, query: str, *values: Any) -> Any:
+        """The first row that a query gives, or None."""
+        return self._database.execute(query, values).fetchone()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
         """All that is stored inside is kept or none of it, and nobody else writes in between."""
-        return _Transaction(self._database)
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        finally:
+            if self._database.in_transaction:  # a COMMIT that failed leaves it open; some errors have ended it already
+                self._database.execute("ROLLBACK")
 
     def close(self) -> None:
         """Let go; what a file holds stays."""
@@ -184,11 +174,11 @@ class PartyStore(_Store):
 
     def version(self) -> int:
         """Another number, if somebody else wrote since it was last asked for."""
-        return self._database.execute("PRAGMA data_version").fetchone()[0]
+        return self._first("PRAGMA data_version")[0]
 
     def enrolled(self, study: str) -> Enrolled | None:
         """What `enrol` stored."""
-        row = self._database.execute("SELECT party, key, data FROM studies WHERE digest = ?", [study]).fetchone()
+        row = self._first("SELECT party, key, data FROM studies WHERE digest = ?", study)
         return None if row is None else Enrolled(*row)
 
     def enrol(self, study: Study, enrolled: Enrolled, greeting: Greeting | None) -> None:
@@ -202,13 +192,10 @@ class PartyStore(_Store):
             self._database.execute("INSERT INTO rounds VALUES (?, 0, ?, ?)", [study.digest, *greeting])
 
     def state(self, study: str) -> State:
-        """Where the party is."""
-        due = self._database.execute(
-            "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL", [study]
-        ).fetchone()[0]
-        bound = self._database.execute(
-            "SELECT request FROM rounds WHERE study = ? AND round = ?", [study, due]
-        ).fetchone()
+        """The party's state in a study."""
+        last = "SELECT coalesce(max(round) + 1, 0) FROM rounds WHERE study = ? AND reply IS NOT NULL"
+        (due,) = self._first(last, study)
+        bound = self._first("SELECT request FROM rounds WHERE study = ? AND round = ?", study, due)
         state = State(due, None if bound is None else bound[0])
         replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
         for (reply,) in self._database.execute(replies, [study]):
@@ -221,9 +208,7 @@ class PartyStore(_Store):
 
     def round(self, study: str, number: int) -> tuple[bytes, bytes]:
         """A finished round: the request it was bound to, and the reply."""
-        return self._database.execute(
-            "SELECT request, reply FROM rounds WHERE study = ? AND round = ?", [study, number]
-        ).fetchone()
+        return self._first("SELECT request, reply FROM rounds WHERE study = ? AND round = ?", study, number)
 
     def bind(self, study: str, number: int, request: bytes) -> None:
         """A round's request, before anything is computed for it."""
@@ -264,11 +249,7 @@ class CoordinatorStore(_Store):
 
     def ask(self, study: str, exchange: int, requests: Mapping[str, bytes]) -> None:
         """Store requests, before they are sent."""
-        with self.transaction():
-            self._database.executemany(
-                "INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)",
-                [(study, exchange, party, request) for party, request in requests.items()],
-            )
+        self._keep("INSERT INTO exchanges VALUES (?, ?, ?, ?, NULL)", study, exchange, requests)
 
     def told(self, study: str, exchange: int) -> dict[str, bytes]:
         """The replies of an exchange by party; none before all of them are there."""
@@ -276,11 +257,8 @@ class CoordinatorStore(_Store):
 
     def tell(self, study: str, exchange: int, replies: Mapping[str, bytes]) -> None:
         """Store all replies of an exchange, before anything is made of them."""
-        with self.transaction():
-            self._database.executemany(
-                "UPDATE exchanges SET reply = ? WHERE study = ? AND exchange = ? AND party = ?",
-                [(reply, study, exchange, party) for party, reply in replies.items()],
-            )
+        update = "UPDATE exchanges SET reply = ?4 WHERE study = ?1 AND exchange = ?2 AND party = ?3"
+        self._keep(update, study, exchange, replies)
 
     def forget(self, study: str) -> None:
         """Begin a study again, of which nothing but the greeting was stored."""
@@ -288,6 +266,11 @@ class CoordinatorStore(_Store):
             raise ValueError("a study of which replies are stored is not begun again")
         with self.transaction():
             self._database.execute("DELETE FROM exchanges WHERE study = ?", [study])
+
+    def _keep(self, statement: str, study: str, exchange: int, said: Mapping[str, bytes]) -> None:
+        """All bytes of an exchange, by party."""
+        with self.transaction():
+            self._database.executemany(statement, [(study, exchange, *one) for one in said.items()])
 
     def _column(self, what: str, study: str, exchange: int) -> dict[str, Any]:
         rows = self._database.execute(

@@ -23,7 +23,7 @@ from tacit.federated.options import (
     agreed_sketch,
     refuse_unknown,
 )
-from tacit.privacy import Budget, Plan, Promise, Unit, checks
+from tacit.privacy import Budget, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
@@ -164,10 +164,6 @@ class Study:
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
 
-    def promise(self, plan: Plan, protocol: str) -> Promise:
-        """The releases of all parties with their noise, and what they say of the people that the parties share."""
-        return plan.calibrate(self.budget, Unit("row", self.n_rows), f"federated {protocol}")
-
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""
         for member in self.members:
@@ -202,7 +198,7 @@ class Study:
         return json.loads(json.dumps(values))
 
     def _values(self) -> dict[str, Any]:
-        """By field; the protocol with its name."""
+        """The values of all fields; the protocol's with its name."""
         values = asdict(self)
         return values | {"protocol": {"name": self.protocol.name} | values["protocol"]}
 
@@ -233,8 +229,6 @@ class Study:
             told["members"] = tuple(Member(**({"labels": shared} | dict(member))) for member in members)
             if told.get("epsilon") == "inf":
                 told["epsilon"] = math.inf
-            if told.get("loss") == "squared-hinge":
-                told["loss"] = "squared_hinge"
             return cls(**told)
         except TypeError as error:  # what was read is wrong, not the call
             raise ValueError(f"not a study: {error}") from error
@@ -246,14 +240,10 @@ class Study:
         Its parties are in `[[study.members]]`, the options of its protocol and its sketch in `[study.protocol]` and
         `[study.sketch]`.
         """
-        with Path(path).open("rb") as file:
-            try:
-                tables = tomllib.load(file)
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{path} is not a study file: {error}") from error
-        if not isinstance(tables.get("study"), dict):
+        agreed = table_of(path, "study")
+        if not isinstance(agreed, dict):
             raise ValueError(f"{path} has no [study] table")
-        return cls.from_dict(tables["study"])
+        return cls.from_dict(agreed)
 
     def to_toml(self) -> str:
         """The text that `from_toml` reads, with every agreed value written out."""
@@ -264,6 +254,15 @@ class Study:
         for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
             lines += ["", *_toml_table(header, content)]
         return "\n".join(lines) + "\n"
+
+
+def table_of(path: Path | str, name: str) -> Any:
+    """What a study file says under a name; None if it says nothing."""
+    with Path(path).open("rb") as file:
+        try:
+            return tomllib.load(file).get(name)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a study file: {error}") from error
 
 
 def _check_name(whose: str, name: object) -> None:

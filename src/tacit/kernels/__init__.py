@@ -1,15 +1,15 @@
-"""Compiled loops over plain arrays: no noise of their own, no parameters to validate, no classes.
+"""Compiled loops over arrays and tuples of them: no noise of their own, no parameters to validate.
 
-    gradient        sums of clipped per-row gradients
+    given           what kernels are handed: sparse tables, rows with what belongs to them, noise
+    rows            norms and margins of rows; sums of clipped gradients, and of what text needs
     columns         a table by columns: margins, norms of rows, sums over columns
-    coordinate      a pass of coordinate descent, with its noise from a tape
-    dual            dual coordinate steps on batches of rows, with their noise from a tape
-    frank_wolfe     steps on an l1 ball; `frank_wolfe_*` are its parts, for sparse and for dense rows
+    coordinate      a pass of coordinate descent, with the noise it is handed
+    dual            dual coordinate steps on batches of rows, with the noise they are handed
+    frank_wolfe     steps on an l1 ball, for sparse and for dense rows
     moments         second moments and products for PCA
-    text            sums over rows that each have one factor
     scaling         centring, scaling and clipping of tables; histograms of magnitudes
     sigmoid         the logistic function in vector code
-    any_order       a sum in any order
+    any_order       sums in any order
     prefetch        ask memory for an entry before it is needed
 
 A kernel handles each row by itself: a row's own values are a function of that row and of public numbers, to the last

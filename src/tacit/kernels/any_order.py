@@ -1,4 +1,4 @@
-"""A sum whose terms the compiler may add in any order, so that a loop over it becomes vector code.
+"""Sums whose terms the compiler may add in any order, so that a loop over them becomes vector code.
 
 Only the addition itself is free. What is added keeps every rounding that is written: the flags of a whole function
 ("fastmath") would let the compiler round a row's own numbers in one way in the middle of an array and in another at its
@@ -10,6 +10,9 @@ from typing import Any
 from numba import types
 from numba.extending import intrinsic
 
+from tacit._types import Floats, Table
+from tacit.problems.compiled import kernel
+
 
 @intrinsic  # type: ignore[misc]
 def add_in_any_order(_: Any, __: Any, ___: Any) -> Any:
@@ -19,3 +22,12 @@ def add_in_any_order(_: Any, __: Any, ___: Any) -> Any:
         return builder.fadd(*args, flags=("reassoc", "nsz"))
 
     return types.float64(types.float64, types.float64), generate
+
+
+@kernel
+def dot_in_any_order(one: Table, other: Floats) -> float:
+    """The inner product."""
+    total = 0.0
+    for i in range(len(one)):
+        total = add_in_any_order(total, one[i] * other[i])
+    return total

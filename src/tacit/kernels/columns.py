@@ -4,15 +4,15 @@ Rows and sums. No row touches another's. Sums over a dense column are taken in b
 any order that the compiler likes, so the longest chain of additions is BLOCK + n / BLOCK (`sum_depth`); over a sparse
 column in order.
 
-A table comes as `columns`: of shape (d, n) and contiguous, or the three arrays of a CSC table. Coordinate d is the
-intercept, a column of ones.
+A table comes as `columns`: of shape (d, n) and contiguous, or `Csc`. Coordinate d is the intercept, a column of ones.
 """
 
 import numpy as np
 
-from tacit._types import Floats, Integers, Table
-from tacit.kernels.any_order import add_in_any_order
-from tacit.kernels.gradient import BLOCK
+from tacit._types import Floats, Table
+from tacit.kernels.any_order import add_in_any_order, dot_in_any_order
+from tacit.kernels.given import Csc, sparse_add, sparse_dot
+from tacit.kernels.rows import BLOCK
 from tacit.problems.compiled import kernel
 
 
@@ -33,13 +33,13 @@ def dense_margins(columns: Table, w: Floats, out: Floats) -> None:
 
 
 @kernel
-def sparse_margins(data: Floats, indices: Integers, indptr: Integers, w: Floats, out: Floats) -> None:
-    """`dense_margins` for a CSC table."""
+def sparse_margins(columns: Csc, w: Floats, out: Floats) -> None:
+    """`dense_margins` for sparse columns."""
+    data, indices, indptr = columns
     d = len(indptr) - 1
     out[:] = w[d]
     for j in range(d):
-        for p in range(indptr[j], indptr[j + 1]):
-            out[indices[p]] += w[j] * data[p]
+        sparse_add(j, data, indices, indptr, w[j], out)
 
 
 @kernel
@@ -49,13 +49,11 @@ def dense_move(columns: Table, ones: Table, j: int, change: float, margins: Floa
 
 
 @kernel
-def sparse_move(
-    data: Floats, indices: Integers, indptr: Integers, ones: Table, j: int, change: float, margins: Floats
-) -> None:
-    """`dense_move` for a CSC table."""
+def sparse_move(columns: Csc, ones: Table, j: int, change: float, margins: Floats) -> None:
+    """`dense_move` for sparse columns."""
+    data, indices, indptr = columns
     if j < len(indptr) - 1:
-        for p in range(indptr[j], indptr[j + 1]):
-            margins[indices[p]] += change * data[p]
+        sparse_add(j, data, indices, indptr, change, margins)
     else:
         moved(ones, change, margins)
 
@@ -77,8 +75,9 @@ def dense_square_norms(columns: Table, weights: Floats, out: Floats) -> None:
 
 
 @kernel
-def sparse_square_norms(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
-    """`dense_square_norms` for a CSC table."""
+def sparse_square_norms(columns: Csc, weights: Floats, out: Floats) -> None:
+    """`dense_square_norms` for sparse columns."""
+    data, indices, indptr = columns
     d = len(indptr) - 1
     out[:] = weights[d] * weights[d]
     for j in range(d):
@@ -103,8 +102,9 @@ def dense_largest(columns: Table, weights: Floats, out: Floats) -> None:
 
 
 @kernel
-def sparse_largest(data: Floats, indices: Integers, indptr: Integers, weights: Floats, out: Floats) -> None:
-    """`dense_largest` for a CSC table."""
+def sparse_largest(columns: Csc, weights: Floats, out: Floats) -> None:
+    """`dense_largest` for sparse columns."""
+    data, indices, indptr = columns
     d = len(indptr) - 1
     out[:] = abs(weights[d])
     for j in range(d):
@@ -133,23 +133,14 @@ def dense_squares(columns: Table, factors: Floats, largest: float, out: Floats) 
 
 
 @kernel
-def sparse_squares(
-    data: Floats, indices: Integers, indptr: Integers, factors: Floats, largest: float, out: Floats
-) -> None:
-    """`dense_squares` for a CSC table."""
+def sparse_squares(columns: Csc, factors: Floats, largest: float, out: Floats) -> None:
+    """`dense_squares` for sparse columns."""
+    data, indices, indptr = columns
     for j in range(len(indptr) - 1):
         total = 0.0
         for p in range(indptr[j], indptr[j + 1]):
             total += factors[indices[p]] * min(data[p] * data[p], largest)
         out[j] = total
-
-
-@kernel
-def _inner(column: Table, values: Floats) -> float:
-    total = 0.0
-    for i in range(len(column)):
-        total = add_in_any_order(total, column[i] * values[i])
-    return total
 
 
 @kernel
@@ -160,20 +151,18 @@ def dense_products(columns: Table, values: Floats, out: Floats) -> None:
         total = 0.0
         for start in range(0, n, BLOCK):
             rows = slice(start, min(start + BLOCK, n))
-            total += _inner(columns[j][rows], values[rows])
+            total += dot_in_any_order(columns[j][rows], values[rows])
         out[j] = total
     out[d] = block_sum(values)
 
 
 @kernel
-def sparse_products(data: Floats, indices: Integers, indptr: Integers, values: Floats, out: Floats) -> None:
-    """`dense_products` for a CSC table."""
+def sparse_products(columns: Csc, values: Floats, out: Floats) -> None:
+    """`dense_products` for sparse columns."""
+    data, indices, indptr = columns
     d = len(indptr) - 1
     for j in range(d):
-        total = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            total += data[p] * values[indices[p]]
-        out[j] = total
+        out[j] = sparse_dot(j, data, indices, indptr, values, 0.0)
     out[d] = block_sum(values)
 
 

@@ -13,15 +13,16 @@ Bounds. The derivative of row i is clipped to `limits[0, i]`, for the intercept 
 sum to the cap of the coordinate, which may be infinite. What is not a number adds nothing.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit._types import Floats, Integers, Table
+from tacit._types import Floats, Integers, Places, Table
 from tacit.kernels.any_order import add_in_any_order
 from tacit.kernels.columns import moved, sparse_move
-from tacit.kernels.gradient import BLOCK
+from tacit.kernels.given import Csc, Noise
+from tacit.kernels.rows import BLOCK
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
@@ -32,60 +33,64 @@ CAP, UNIT, STEP, L1, L2, LOW, HIGH, MEAN = range(8)
 """The columns of a table of rules: what concerns each coordinate."""
 
 
+class Slopes(NamedTuple):
+    """What the clipped slopes of all rows come from: the derivatives of their losses in their margins."""
+
+    margins: Floats  # less the targets, for the squared loss
+    targets: Floats
+    limits: Floats  # of shape (2, n): for the weights of features, and for the intercept; or one of the two
+    loss: int
+
+
+class Written(NamedTuple):
+    """What a pass writes down of each update: the derivative released, and by how much the weight moved."""
+
+    released: Floats
+    changes: Floats
+
+
 def rules(caps: Floats, units: Floats, steps: Floats, penalty: Penalty, n: int) -> Floats:
     """The table of rules, a row for each coordinate; a released sum becomes a mean over the n rows that are public."""
     asked = penalty.l1, penalty.l2, penalty.low, penalty.high
     return np.column_stack(np.broadcast_arrays(caps, units, steps, *asked, units / n))
 
 
+@kernel
+def _within(value: float, limit: float) -> float:
+    """The value within [-limit, limit]; 0 where it is not a number."""
+    bounded = min(max(value, -limit), limit)
+    return bounded if bounded == bounded else 0.0
+
+
 def _sums(capped: bool) -> Any:
-    """The sum over a column, for each loss, after margins have moved by `change` times the column before.
+    """The sum over a column, after margins have moved by `change` times the column before.
 
     One compiled form caps what a row adds and leaves out what is not a number; the other is faster.
     """
 
-    @kernel
-    def squared(before: Table, change: float, residuals: Floats, column: Table, limits: Floats, cap: float) -> float:
-        total = 0.0
-        for i in range(len(column)):
-            residual = residuals[i] + change * before[i]
-            residuals[i] = residual
-            limit = limits[i]
-            product = min(max(residual, -limit), limit) * column[i]
-            if capped:
-                product = min(max(product, -cap), cap)
-                product = product if product == product else 0.0
-            total = add_in_any_order(total, product)
-        return total
+    def plain(loss: int) -> Any:
+        @kernel
+        def plain_sum(before: Table, change: float, column: Table, of: Slopes, cap: float) -> float:
+            margins, targets, limits, _ = of
+            total = 0.0
+            for i in range(len(column)):
+                margin = margins[i] + change * before[i]
+                margins[i] = margin
+                y, limit = targets[i], limits[i]
+                steep = margin if loss == IS_SQUARED else -2.0 * y * max(1.0 - y * margin, 0.0)
+                product = min(max(steep, -limit), limit) * column[i]
+                total = add_in_any_order(total, _within(product, cap) if capped else product)
+            return total
 
-    @kernel
-    def squared_hinge(
-        before: Table, change: float, margins: Floats, targets: Floats, column: Table, limits: Floats, cap: float
-    ) -> float:
-        total = 0.0
-        for i in range(len(column)):
-            margin = margins[i] + change * before[i]
-            margins[i] = margin
-            limit = limits[i]
-            steep = -2.0 * targets[i] * max(1.0 - targets[i] * margin, 0.0)
-            product = min(max(steep, -limit), limit) * column[i]
-            if capped:
-                product = min(max(product, -cap), cap)
-                product = product if product == product else 0.0
-            total = add_in_any_order(total, product)
-        return total
+        return plain_sum
+
+    squared, squared_hinge = plain(IS_SQUARED), plain(IS_SQUARED_HINGE)
 
     @kernel
     def logistic(
-        before: Table,
-        change: float,
-        margins: Floats,
-        targets: Floats,
-        column: Table,
-        limits: Floats,
-        cap: float,
-        room: NDArray[np.float32],
+        before: Table, change: float, column: Table, of: Slopes, cap: float, room: NDArray[np.float32]
     ) -> float:
+        margins, targets, limits, _ = of
         for i in range(len(column)):
             margin = margins[i] + change * before[i]
             margins[i] = margin
@@ -94,36 +99,24 @@ def _sums(capped: bool) -> Any:
         total = 0.0
         for i in range(len(column)):
             product = min(float(room[i]), limits[i]) * (-targets[i] * column[i])
-            if capped:
-                product = min(max(product, -cap), cap)
-                product = product if product == product else 0.0
-            total = add_in_any_order(total, product)
+            total = add_in_any_order(total, _within(product, cap) if capped else product)
         return total
 
     @kernel
     def column_sum(
-        before: Table,
-        change: float,
-        margins: Floats,
-        targets: Floats,
-        column: Table,
-        limits: Floats,
-        cap: float,
-        loss: int,
-        room: NDArray[np.float32],
+        before: Table, change: float, column: Table, of: Slopes, cap: float, room: NDArray[np.float32]
     ) -> float:
         total = 0.0
         n = len(column)
         for start in range(0, n, BLOCK):
             end = min(start + BLOCK, n)
-            b, m, y = before[start:end], margins[start:end], targets[start:end]
-            x, bounds = column[start:end], limits[start:end]
-            if loss == IS_SQUARED:
-                total += squared(b, change, m, x, bounds, cap)
-            elif loss == IS_SQUARED_HINGE:
-                total += squared_hinge(b, change, m, y, x, bounds, cap)
+            part = Slopes(of.margins[start:end], of.targets[start:end], of.limits[start:end], of.loss)
+            if of.loss == IS_SQUARED:
+                total += squared(before[start:end], change, column[start:end], part, cap)
+            elif of.loss == IS_SQUARED_HINGE:
+                total += squared_hinge(before[start:end], change, column[start:end], part, cap)
             else:
-                total += logistic(b, change, m, y, x, bounds, cap, room[: end - start])
+                total += logistic(before[start:end], change, column[start:end], part, cap, room[: end - start])
         return total
 
     return column_sum
@@ -134,32 +127,23 @@ _free_sum, _capped_sum = _sums(capped=False), _sums(capped=True)
 
 @kernel
 def _dense_sum(
-    before: Table,
-    change: float,
-    margins: Floats,
-    targets: Floats,
-    column: Table,
-    limits: Floats,
-    cap: float,
-    loss: int,
-    room: NDArray[np.float32],
+    before: Table, change: float, column: Table, of: Slopes, own: int, cap: float, room: NDArray[np.float32]
 ) -> float:
-    """Move the margins by `change` times the column before, then sum over this one."""
+    """Move the margins by `change` times the column before, then sum over this one, with the limits limits[own]."""
+    these = Slopes(of.margins, of.targets, of.limits[own], of.loss)
     if cap == np.inf:
-        total = _free_sum(before, change, margins, targets, column, limits, cap, loss, room)
+        total = _free_sum(before, change, column, these, cap, room)
         if total == total:
             return total
         change = 0.0  # the margins have moved; a row that is not a number is left out below
-    return _capped_sum(before, change, margins, targets, column, limits, cap, loss, room)
+    return _capped_sum(before, change, column, these, cap, room)
 
 
 @kernel
-def _step(
-    j: int, total: float, rules: Floats, noise: int, grid_step: float, bound: float, w: Floats
-) -> tuple[float, float]:
+def _step(j: int, total: float, rules: Floats, k: int, noise: Noise, w: Floats) -> tuple[float, float]:
     """Release the derivative in weight j, move the weight; returns what was released, and by how much it moved."""
     step = rules[j, STEP]
-    released = release_one(total / rules[j, UNIT], noise, grid_step, bound)
+    released = release_one(total / rules[j, UNIT], noise.counts[k], noise.step, noise.bound)
     free = w[j] - step * (released * rules[j, MEAN])
     moved = separable_prox(free, step, rules[j, L1], rules[j, L2], rules[j, LOW], rules[j, HIGH])
     change = moved - w[j]
@@ -169,39 +153,24 @@ def _step(
 
 @kernel
 def dense_pass(
-    columns: Table,
-    ones: Table,
-    targets: Floats,
-    limits: Floats,
-    loss: int,
-    rules: Floats,
-    order: Integers,
-    noise: Integers,
-    grid_step: float,
-    bound: float,
-    w: Floats,
-    margins: Floats,
-    released: Floats,
-    changes: Floats,
+    columns: Table, ones: Table, of: Slopes, rules: Floats, order: Integers, noise: Noise, w: Floats, out: Written
 ) -> None:
-    """One update for each coordinate of `order`, in that order; moves `w` and `margins`.
+    """One update for each coordinate of `order`, in that order; moves `w` and the margins.
 
-    Row j of `rules` has what concerns coordinate j, in the columns CAP to MEAN. The sum of its derivatives over its
-    unit is released on a grid: noise[k] counts grid steps, and values are clipped to `bound`. Written down for each
-    update: what was `released`, and by how much the weight moved.
+    Row j of `rules` has what concerns coordinate j, in the columns CAP to MEAN. Update k releases the sum of the
+    derivatives over its unit, with the noise of place k.
     """
     d = len(columns)
-    room = np.empty(min(BLOCK, len(margins)), dtype=np.float32)
+    room = np.empty(min(BLOCK, len(of.margins)), dtype=np.float32)
     before, change = ones, 0.0
     for k in range(len(order)):
         j = order[k]
-        column = columns[j] if j < d else ones
-        own = limits[0] if j < d else limits[1]
-        total = _dense_sum(before, change, margins, targets, column, own, rules[j, CAP], loss, room)
-        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, w)
-        changes[k] = change
+        column, own = (columns[j], 0) if j < d else (ones, 1)
+        total = _dense_sum(before, change, column, of, own, rules[j, CAP], room)
+        out.released[k], change = _step(j, total, rules, k, noise, w)
+        out.changes[k] = change
         before = column
-    moved(before, change, margins)
+    moved(before, change, of.margins)
 
 
 @kernel
@@ -211,57 +180,39 @@ def _slope_of(i: int, margins: Floats, targets: Floats, loss: int) -> float:
 
 
 @kernel
-def _sparse_sum(
-    data: Floats, rows: Integers, margins: Floats, targets: Floats, limits: Floats, cap: float, loss: int
-) -> float:
+def _sparse_sum(data: Table, rows: Places, of: Slopes, cap: float) -> float:
+    margins, targets, limits, loss = of
+    own = limits[0]
     total = 0.0
     for p in range(len(data)):
         i = rows[p]
-        limit = limits[i]
-        product = min(max(_slope_of(i, margins, targets, loss), -limit), limit) * data[p]
-        product = min(max(product, -cap), cap)
-        total += product if product == product else 0.0
+        limit = own[i]
+        total += _within(min(max(_slope_of(i, margins, targets, loss), -limit), limit) * data[p], cap)
     return total
 
 
 @kernel
 def sparse_pass(
-    data: Floats,
-    indices: Integers,
-    indptr: Integers,
-    ones: Table,
-    targets: Floats,
-    limits: Floats,
-    loss: int,
-    rules: Floats,
-    order: Integers,
-    noise: Integers,
-    grid_step: float,
-    bound: float,
-    w: Floats,
-    margins: Floats,
-    released: Floats,
-    changes: Floats,
+    columns: Csc, ones: Table, of: Slopes, rules: Floats, order: Integers, noise: Noise, w: Floats, out: Written
 ) -> None:
-    """`dense_pass` for the three arrays of a CSC table."""
-    d = len(indptr) - 1
-    room = np.empty(min(BLOCK, len(margins)), dtype=np.float32)
+    """`dense_pass` for sparse columns."""
+    data, indices, indptr = columns
+    room = np.empty(min(BLOCK, len(of.margins)), dtype=np.float32)
     for k in range(len(order)):
         j = order[k]
-        cap = rules[j, CAP]
-        if j < d:
+        if j < len(indptr) - 1:
             part = slice(indptr[j], indptr[j + 1])
-            total = _sparse_sum(data[part], indices[part], margins, targets, limits[0], cap, loss)
+            total = _sparse_sum(data[part], indices[part], of, rules[j, CAP])
         else:
-            total = _dense_sum(ones, 0.0, margins, targets, ones, limits[1], cap, loss, room)
-        released[k], change = _step(j, total, rules, noise[k], grid_step, bound, w)
-        changes[k] = change
-        sparse_move(data, indices, indptr, ones, j, change, margins)
+            total = _dense_sum(ones, 0.0, ones, of, 1, rules[j, CAP], room)
+        out.released[k], change = _step(j, total, rules, k, noise, w)
+        out.changes[k] = change
+        sparse_move(columns, ones, j, change, of.margins)
 
 
 @kernel
-def slopes(margins: Floats, targets: Floats, limits: Floats, loss: int, out: Floats) -> None:
-    """The derivative of each row's loss in its margin, clipped to its limit; what is not a number becomes zero."""
+def clipped_slopes(of: Slopes, own: int, out: Floats) -> None:
+    """The slope of each row, clipped to limits[own]; what is not a number becomes zero."""
+    margins, targets, limits, loss = of
     for i in range(len(margins)):
-        bounded = min(max(_slope_of(i, margins, targets, loss), -limits[i]), limits[i])
-        out[i] = bounded if bounded == bounded else 0.0
+        out[i] = _within(_slope_of(i, margins, targets, loss), limits[own, i])

@@ -12,17 +12,44 @@ together. What is not a number adds nothing.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from tacit._types import Floats, Integers, Places, Table
-from tacit.kernels.any_order import add_in_any_order
+from tacit._types import Floats, Integers, Table
+from tacit.kernels.any_order import dot_in_any_order
+from tacit.kernels.given import Block, Csr, Noise
+from tacit.kernels.rows import sparse_add_outer, sparse_outputs
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import IS_HINGE, IS_SQUARED, IS_SQUARED_HINGE
 
 EXACT, NEWTON = 0, 1
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)
+
+
+class Alphas(NamedTuple):
+    """Alpha of every row, and how strongly each row pulls back on a move of its own."""
+
+    alpha: Floats  # a column for each output
+    pulls: Floats  # sum_j x_ij^2 / (n l2_j)
+
+
+class Rule(NamedTuple):
+    """How far dual variables move."""
+
+    damping: float  # times the pull of a row is its s
+    loss: int
+    inner: int  # EXACT or NEWTON
+    kink: float  # the width over which the corner of the hinge is rounded
+    clip: float
+
+
+class Samples(NamedTuple):
+    """The rows of some steps: step t is made by places[starts[t] : starts[t + 1]]."""
+
+    places: Integers
+    starts: Integers
 
 
 @kernel
@@ -80,14 +107,6 @@ def dual_step(alpha: float, margin: float, target: float, s: float, loss: int, i
 
 
 @kernel
-def _dot(row: Table, weights: Floats) -> float:
-    total = 0.0
-    for j in range(len(row)):
-        total = add_in_any_order(total, row[j] * weights[j])
-    return total
-
-
-@kernel
 def _add(row: Table, factor: float, out: Floats) -> None:
     for j in range(len(row)):
         out[j] += factor * row[j]
@@ -95,18 +114,7 @@ def _add(row: Table, factor: float, out: Floats) -> None:
 
 @kernel
 def _moves(
-    i: int,
-    margins: Floats,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-    moves: Floats,
+    i: int, margins: Floats, target: float, norm: float, pull: float, rule: Rule, alpha: Floats, moves: Floats
 ) -> bool:
     """Move row i's dual variables, by `moves`; whether they moved at all.
 
@@ -115,13 +123,13 @@ def _moves(
     outputs = len(margins)
     size = 0.0
     for k in range(outputs):
-        target = targets[i] if outputs == 1 else (1.0 if targets[i] == k else -1.0)
-        moves[k] = dual_step(alpha[i, k], margins[k], target, damping * pulls[i], loss, inner, kink)
+        side = target if outputs == 1 else (1.0 if target == k else -1.0)
+        moves[k] = dual_step(alpha[i, k], margins[k], side, rule.damping * pull, rule.loss, rule.inner, rule.kink)
         size += moves[k] * moves[k]
-    size = math.sqrt(size) * norms[i]
+    size = math.sqrt(size) * norm
     if not size < np.inf:
         return False
-    factor = clip / size if size > clip else 1.0
+    factor = rule.clip / size if size > rule.clip else 1.0
     for k in range(outputs):
         moves[k] *= factor
         alpha[i, k] += moves[k]
@@ -129,107 +137,59 @@ def _moves(
 
 
 @kernel
-def _single(
-    i: int,
-    margin: float,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-) -> float:
-    """`_moves` for one output: how far row i's dual variable moved."""
-    move = dual_step(alpha[i, 0], margin, targets[i], damping * pulls[i], loss, inner, kink)
-    size = abs(move) * norms[i]
+def _move(alpha: float, margin: float, target: float, norm: float, pull: float, rule: Rule) -> float:
+    """How far a row's dual variable moves, where there is one output."""
+    move = dual_step(alpha, margin, target, rule.damping * pull, rule.loss, rule.inner, rule.kink)
+    size = abs(move) * norm
     if not size < np.inf:
         return 0.0
-    if size > clip:
-        move *= clip / size
-    alpha[i, 0] += move
-    return move
+    return move * (rule.clip / size) if size > rule.clip else move
 
 
 @kernel
-def dense_batch(
-    Z: Table,
-    bias: float,
-    rows: Integers,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    theta: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-    out: Floats,
-) -> None:
-    """Move the dual variables of `rows`; out[k] is what they add to v of output k, the intercept's entry last."""
+def dense_batch(block: Block[Table], own: Alphas, places: Integers, theta: Floats, rule: Rule, out: Floats) -> None:
+    """Move the dual variables of the rows at these places, at the weights `theta`.
+
+    out[k] is what they add to v of output k, the intercept's entry last.
+    """
+    Z, bias, targets, norms = block
+    alpha, pulls = own
     outputs, d = theta.shape[0], theta.shape[1] - 1
     out[:] = 0.0
     if outputs == 1:
         weights, constant, total = theta[0, :d], bias * theta[0, d], out[0, :d]
-        for p in range(len(rows)):
-            i = rows[p]
-            move = _single(
-                i, _dot(Z[i], weights) + constant, targets, pulls, norms, alpha, damping, loss, inner, kink, clip
-            )
+        for p in range(len(places)):
+            i = places[p]
+            margin = dot_in_any_order(Z[i], weights) + constant
+            move = _move(alpha[i, 0], margin, targets[i], norms[i], pulls[i], rule)
             if move != 0.0:  # which a row that is not a number would spoil
+                alpha[i, 0] += move
                 _add(Z[i], move, total)
                 out[0, d] += bias * move
         return
     margins, moves = np.empty(outputs), np.empty(outputs)
-    for p in range(len(rows)):
-        i = rows[p]
+    for p in range(len(places)):
+        i = places[p]
         for k in range(outputs):
-            margins[k] = _dot(Z[i], theta[k, :d]) + bias * theta[k, d]
-        if _moves(i, margins, targets, pulls, norms, alpha, damping, loss, inner, kink, clip, moves):
+            margins[k] = dot_in_any_order(Z[i], theta[k, :d]) + bias * theta[k, d]
+        if _moves(i, margins, targets[i], norms[i], pulls[i], rule, alpha, moves):
             for k in range(outputs):
                 _add(Z[i], moves[k], out[k, :d])
                 out[k, d] += bias * moves[k]
 
 
 @kernel
-def sparse_batch(
-    data: Table,
-    indices: Places,
-    indptr: Places,
-    bias: float,
-    rows: Integers,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    theta: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-    out: Floats,
-) -> None:
+def sparse_batch(block: Block[Csr], own: Alphas, places: Integers, theta: Floats, rule: Rule, out: Floats) -> None:
     """`dense_batch` for CSR rows."""
-    outputs, d = theta.shape[0], theta.shape[1] - 1
-    margins, moves = np.empty(outputs), np.empty(outputs)
+    (data, indices, indptr), bias, targets, norms = block
+    alpha, pulls = own
+    margins, moves = np.empty(len(theta)), np.empty(len(theta))
     out[:] = 0.0
-    for p in range(len(rows)):
-        i = rows[p]
-        for k in range(outputs):
-            total = bias * theta[k, d]
-            for at in range(indptr[i], indptr[i + 1]):
-                total += data[at] * theta[k, indices[at]]
-            margins[k] = total
-        if _moves(i, margins, targets, pulls, norms, alpha, damping, loss, inner, kink, clip, moves):
-            for k in range(outputs):
-                for at in range(indptr[i], indptr[i + 1]):
-                    out[k, indices[at]] += moves[k] * data[at]
-                out[k, d] += bias * moves[k]
+    for p in range(len(places)):
+        i = places[p]
+        sparse_outputs(i, data, indices, indptr, bias, theta, margins)
+        if _moves(i, margins, targets[i], norms[i], pulls[i], rule, alpha, moves):
+            sparse_add_outer(i, data, indices, indptr, bias, moves, out)
 
 
 @kernel
@@ -248,101 +208,51 @@ def dense_pulls(Z: Table, bias: float, scale: Floats, out: Floats) -> None:
 
 
 @kernel
-def sparse_pulls(data: Table, indices: Places, indptr: Places, bias: float, scale: Floats, out: Floats) -> None:
+def sparse_pulls(rows: Csr, bias: float, scale: Floats, out: Floats) -> None:
     """`dense_pulls` for CSR rows."""
+    data, indices, indptr = rows
     for i in range(len(out)):
         total = bias * bias * scale[-1]
-        for at in range(indptr[i], indptr[i + 1]):
-            entry = np.float64(data[at])
-            total += entry * entry * scale[indices[at]]
+        for p in range(indptr[i], indptr[i + 1]):
+            entry = np.float64(data[p])
+            total += entry * entry * scale[indices[p]]
         out[i] = total
 
 
 @kernel
-def _put(total: Floats, noise: Integers, step: float, bound: float, v: Floats, released: Floats) -> None:
-    """Release what a step adds to v, and add that."""
+def _put(t: int, total: Floats, noise: Noise, v: Floats, released: Floats) -> None:
+    """Release what step t adds to v, and add that."""
+    counts, step, bound = noise
     at = 0
     for k in range(v.shape[0]):
         for j in range(v.shape[1]):
-            released[at] = release_one(total[k, j], noise[at], step, bound)
-            v[k, j] += released[at]
+            released[t, at] = release_one(total[k, j], counts[t, at], step, bound)
+            v[k, j] += released[t, at]
             at += 1
 
 
 @kernel
 def dense_steps(
-    Z: Table,
-    bias: float,
-    rows: Integers,
-    starts: Integers,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    scale: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-    noise: Integers,
-    step: float,
-    bound: float,
-    v: Floats,
-    released: Floats,
+    block: Block[Table], own: Alphas, samples: Samples, scale: Floats, rule: Rule, noise: Noise, v: Floats, out: Floats
 ) -> None:
-    """Steps on samples that follow each other in `rows`: move dual variables, release what that adds to v, add it."""
+    """Steps on samples: move dual variables, release what that adds to v, add it; out[t] is what step t released.
+
+    The weights are v times `scale`.
+    """
     total = np.empty_like(v)
-    for t in range(len(starts) - 1):
-        now = rows[starts[t] : starts[t + 1]]
-        dense_batch(Z, bias, now, targets, pulls, norms, v * scale, alpha, damping, loss, inner, kink, clip, total)
-        _put(total, noise[t], step, bound, v, released[t])
+    for t in range(len(samples.starts) - 1):
+        now = samples.places[samples.starts[t] : samples.starts[t + 1]]
+        dense_batch(block, own, now, v * scale, rule, total)
+        _put(t, total, noise, v, out)
 
 
 @kernel
 def sparse_steps(
-    data: Table,
-    indices: Places,
-    indptr: Places,
-    bias: float,
-    rows: Integers,
-    starts: Integers,
-    targets: Floats,
-    pulls: Floats,
-    norms: Floats,
-    scale: Floats,
-    alpha: Floats,
-    damping: float,
-    loss: int,
-    inner: int,
-    kink: float,
-    clip: float,
-    noise: Integers,
-    step: float,
-    bound: float,
-    v: Floats,
-    released: Floats,
+    block: Block[Csr], own: Alphas, samples: Samples, scale: Floats, rule: Rule, noise: Noise, v: Floats, out: Floats
 ) -> None:
     """`dense_steps` for CSR rows."""
     total = np.empty_like(v)
-    for t in range(len(starts) - 1):
-        now = rows[starts[t] : starts[t + 1]]
-        sparse_batch(
-            data,
-            indices,
-            indptr,
-            bias,
-            now,
-            targets,
-            pulls,
-            norms,
-            v * scale,
-            alpha,
-            damping,
-            loss,
-            inner,
-            kink,
-            clip,
-            total,
-        )
-        _put(total, noise[t], step, bound, v, released[t])
+    for t in range(len(samples.starts) - 1):
+        now = samples.places[samples.starts[t] : samples.starts[t + 1]]
+        sparse_batch(block, own, now, v * scale, rule, total)
+        _put(t, total, noise, v, out)

@@ -17,7 +17,9 @@ import math
 
 import numpy as np
 
-from tacit._types import Floats, Integers
+from tacit._types import Floats, Integers, Places, Table
+from tacit.kernels.given import Csr
+from tacit.kernels.rows import dot
 from tacit.kernels.scaling import row_norm
 from tacit.problems.compiled import kernel
 
@@ -51,16 +53,7 @@ def product_slack(n: int, d: int, p: int, radius: float) -> float:
 @kernel
 def _norm(row: Floats) -> float:
     """The norm of a row, in four partial sums; infinite if it overflows or a value is not finite."""
-    a = b = c = d = 0.0
-    whole = len(row) - len(row) % 4
-    for j in range(0, whole, 4):
-        a += row[j] * row[j]
-        b += row[j + 1] * row[j + 1]
-        c += row[j + 2] * row[j + 2]
-        d += row[j + 3] * row[j + 3]
-    for j in range(whole, len(row)):
-        a += row[j] * row[j]
-    total = (a + b) + (c + d)
+    total = dot(row, row)
     return math.sqrt(total) if 1e-280 < total < 1e280 else row_norm(row)
 
 
@@ -143,7 +136,7 @@ def packed_diagonal(packed: Floats, d: int, out: Floats) -> None:
 
 
 @kernel
-def _sparse_distance(values: Floats, columns: Integers, mean: Floats, square: float) -> float:
+def _sparse_distance(values: Table, columns: Places, mean: Floats, square: float) -> float:
     """|x - mean| of one CSR row, never less than it is; infinite where it is not finite. `square` is |mean|^2."""
     if square == 0.0:
         return row_norm(values)
@@ -157,11 +150,18 @@ def _sparse_distance(values: Floats, columns: Integers, mean: Floats, square: fl
 
 
 @kernel
-def sparse_distances(data: Floats, indices: Integers, indptr: Integers, mean: Floats, out: Floats) -> None:
+def _square(values: Floats) -> float:
+    total = 0.0
+    for value in values:
+        total += value * value
+    return total
+
+
+@kernel
+def sparse_distances(rows: Csr, mean: Floats, out: Floats) -> None:
     """|x - mean| of each CSR row, never less than it is; infinite where it is not finite."""
-    square = 0.0
-    for value in mean:
-        square += value * value
+    data, indices, indptr = rows
+    square = _square(mean)
     for i in range(len(out)):
         start, end = indptr[i], indptr[i + 1]
         out[i] = _sparse_distance(data[start:end], indices[start:end], mean, square)
@@ -169,9 +169,7 @@ def sparse_distances(data: Floats, indices: Integers, indptr: Integers, mean: Fl
 
 @kernel
 def sparse_products(
-    data: Floats,
-    indices: Integers,
-    indptr: Integers,
+    rows: Csr,
     places: Integers,
     mean: Floats,
     radius: float,
@@ -185,12 +183,11 @@ def sparse_products(
     |f (x - m)| |u| is at most the clip, which may be infinite. V and `out` are row-major, and places in them are
     unsigned: a compiler that knows that no place is negative makes loops over a row of V nearly twice as fast.
     """
+    data, indices, indptr = rows
     p = V.shape[1]
     width = np.uint64(p)
     flat, sums = V.ravel(), out.ravel()
-    square = 0.0
-    for value in mean:
-        square += value * value
+    square = _square(mean)
     shift = np.zeros(p)
     if square > 0.0:
         for j in range(len(mean)):
@@ -226,8 +223,9 @@ def sparse_products(
 
 
 @kernel
-def sparse_outer(data: Floats, indices: Integers, indptr: Integers, d: int, packed: Floats) -> None:
+def sparse_outer(rows: Csr, d: int, packed: Floats) -> None:
     """Add x x^T of each CSR row, whose indices increase, to the packed triangle."""
+    data, indices, indptr = rows
     for i in range(len(indptr) - 1):
         for p in range(indptr[i], indptr[i + 1]):
             j = indices[p]

@@ -16,7 +16,7 @@ from tacit.metrics.classification import Accuracy, LogLoss
 from tacit.metrics.predictions import Predictions
 from tacit.metrics.ranking import RocAuc
 from tacit.metrics.regression import R2, MeanSquaredError
-from tacit.metrics.release import released_scores
+from tacit.metrics.release import scored
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed, Terms
 from tacit.privacy import checks
@@ -50,9 +50,7 @@ def evaluate(
         and, for two classes, "roc_auc"; "r2" and "mean_squared_error" for regressors. Labels that a metric does not
         declare are the model's `classes_`, and bounds on the target its `y_bounds_`.
     epsilon : float
-        Privacy budget of all scores together.
-    delta, adjacency, mechanism, random_state
-        See `Terms`.
+        Privacy budget of all scores together. See `Terms`, also for delta, adjacency, mechanism and random_state.
 
     Returns
     -------
@@ -73,12 +71,7 @@ def evaluate(
     agreed = Agreed.to(terms)
     predictions = Predictions(model, X)
     shares = _shares(_defaults(predictions) if metrics is None else metrics)
-    whole = sum(shares.values())
-    questions = []
-    for metric, share in _releases(shares).items():
-        declared, given = metric.of(predictions)
-        questions.append(declared.asked(y, given, agreed.epsilon * share / whole)._replace(share=share))
-    scores = released_scores(questions, agreed)
+    scores = scored(y, [(*metric.of(predictions), share) for metric, share in _releases(shares).items()], agreed)
     return {metric.name: scores[metric.name] for metric in shares}
 
 

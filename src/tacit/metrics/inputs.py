@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats, Integers
-from tacit.privacy import checks
-from tacit.problems.penalty import LARGEST, SMALLEST
 
 _SUM_TOLERANCE = 1e-3
 
@@ -81,20 +79,6 @@ def same_rows(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArr
     if len(first) < 2:
         raise ValueError(f"{names} must have at least two rows, got {len(first)}")
     return len(first)
-
-
-def interval(name: str, bounds: Any) -> tuple[float, float]:
-    """Public bounds (low, high)."""
-    try:
-        first, second = bounds
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    low, high = checks.real(f"{name}[0]", first), checks.real(f"{name}[1]", second)
-    if not -LARGEST <= low < high <= LARGEST or high - low < SMALLEST:
-        raise ValueError(
-            f"{name} must lie within {LARGEST:g} of zero with low < high, {SMALLEST:g} apart or more, got {bounds!r}"
-        )
-    return low, high
 
 
 def _is_label(value: Any) -> bool:

@@ -2,8 +2,8 @@
 
 Privacy
 -------
-A row's contribution to a score may depend on that row and the model alone. In one call for all rows BLAS may round a
-row otherwise where another one is missing, and rows on a boundary then change sides together. Tacit's own models round
+What a row adds to a score may depend on that row and the model alone. In one call for all rows, BLAS may round a row
+differently when another row is missing, and several rows on a boundary may then change sides. Tacit's own models round
 each row alone (`predicts_rows_alone`), and are called once. Other models are called once for each row.
 """
 

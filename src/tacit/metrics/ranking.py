@@ -27,11 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 from tacit._types import Floats
 from tacit.metrics import inputs
 from tacit.metrics.predictions import Predictions
-from tacit.metrics.release import Asked, BoundedSums, Law, Reading, released_scores
+from tacit.metrics.release import Asked, BoundedSums, Law, Reading, scored
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed, Terms
 from tacit.privacy import checks
 from tacit.privacy.mechanisms import Sensitivity
+from tacit.problems.declared import interval
+from tacit.problems.penalty import SMALLEST
 
 _FEWEST, _MOST = 8, 512  # bins chosen by the rule
 _MOST_BINS = 100_000  # asked for: no noise lets more be told apart
@@ -113,7 +115,7 @@ class RocAuc:
         if self.bins is not None:
             checks.count("bins", self.bins, least=2, most=_MOST_BINS)
         if self.score_bounds is not None:
-            object.__setattr__(self, "score_bounds", inputs.interval("score_bounds", self.score_bounds))
+            object.__setattr__(self, "score_bounds", interval("score_bounds", self.score_bounds, SMALLEST))
         object.__setattr__(self, "labels", inputs.declared(self.labels))
 
     def of(self, predictions: Predictions) -> tuple["RocAuc", Any]:
@@ -172,9 +174,7 @@ def roc_auc_score(
         The negative and the positive label, by default (0, 1); the public range of scores that are not probabilities;
         and how many bins they are counted in. See `RocAuc`.
     epsilon : float
-        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
-    delta, adjacency, mechanism, random_state
-        See `Terms`.
+        Privacy budget of this score. See `Terms`, also for delta, adjacency, mechanism and random_state.
 
     Examples
     --------
@@ -185,6 +185,4 @@ def roc_auc_score(
     >>> score.value > 0.9
     True
     """
-    agreed = Agreed.to(terms)
-    metric = RocAuc(bins, score_bounds, labels)
-    return released_scores([metric.asked(y_true, y_score, agreed.epsilon)], agreed)["roc_auc"]
+    return scored(y_true, [(RocAuc(bins, score_bounds, labels), y_score, 1.0)], Agreed.to(terms))["roc_auc"]

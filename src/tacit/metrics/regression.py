@@ -35,9 +35,11 @@ from numpy.typing import ArrayLike
 from tacit._types import Floats
 from tacit.metrics import inputs
 from tacit.metrics.predictions import Predictions
-from tacit.metrics.release import Asked, BoundedSums, Law, Reading, released_scores
+from tacit.metrics.release import Asked, BoundedSums, Law, Reading, scored
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed, Terms
+from tacit.problems.declared import interval
+from tacit.problems.penalty import SMALLEST
 
 _STANDS_OUT = 2.0  # a variance is there if it is more than this many deviations of its noise
 _ROUNDING = 1e-12  # what a variance in units of h can be off by without noise
@@ -109,7 +111,7 @@ class _OfTarget:
 
     def __post_init__(self) -> None:
         if self.y_bounds is not None:
-            object.__setattr__(self, "y_bounds", inputs.interval("y_bounds", self.y_bounds))
+            object.__setattr__(self, "y_bounds", interval("y_bounds", self.y_bounds, SMALLEST))
 
     def of(self, predictions: Predictions) -> tuple[Self, Any]:
         """The metric for a model, and the predictions that it takes."""
@@ -122,7 +124,7 @@ class _OfTarget:
 
     def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float) -> Asked:
         """What to release: sums for R2, which give the mean squared error as well, or for the latter alone."""
-        low, high = inputs.interval("y_bounds", self.y_bounds)
+        low, high = interval("y_bounds", self.y_bounds, SMALLEST)
         truth, guess = inputs.numbers("y_true", y_true), inputs.numbers("y_pred", y_pred)
         n = inputs.same_rows(truth, guess, "y_true and y_pred")
         query = SquaredErrors(n, low, high, r2=self.name == R2.name)
@@ -167,21 +169,16 @@ def r2_score(y_true: ArrayLike, y_pred: ArrayLike, *, y_bounds: tuple[float, flo
     y_bounds : (float, float)
         Public bounds on the target, to which both are clipped. See `R2`.
     epsilon : float
-        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
-    delta, adjacency, mechanism, random_state
-        See `Terms`.
+        Privacy budget of this score. See `Terms`, also for delta, adjacency, mechanism and random_state.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from tacit.metrics import r2_score
-    >>> y = np.linspace(0.0, 10.0, 5_000)
-    >>> score = r2_score(y, y + 1.0, y_bounds=(0.0, 10.0), epsilon=1.0)
-    >>> abs(score.value - 0.88) < 0.05
+    >>> score = r2_score([1.0, 3.0, 5.0] * 900, [1.0, 3.0, 4.0] * 900, y_bounds=(0.0, 6.0), epsilon=1.0)
+    >>> abs(score.value - 0.875) < 0.05
     True
     """
-    agreed = Agreed.to(terms)
-    return released_scores([R2(y_bounds).asked(y_true, y_pred, agreed.epsilon)], agreed)["r2"]
+    return scored(y_true, [(R2(y_bounds), y_pred, 1.0)], Agreed.to(terms))["r2"]
 
 
 def mean_squared_error(
@@ -194,19 +191,12 @@ def mean_squared_error(
     y_true, y_pred, y_bounds
         As for `r2_score`.
     epsilon : float
-        Privacy budget of this score. `float("inf")` adds no noise, and the score is then not private.
-    delta, adjacency, mechanism, random_state
-        See `Terms`.
+        Privacy budget of this score. See `Terms`, also for delta, adjacency, mechanism and random_state.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from tacit.metrics import mean_squared_error
-    >>> y = np.linspace(0.0, 10.0, 5_000)
-    >>> score = mean_squared_error(y, y + 1.0, y_bounds=(0.0, 10.0), epsilon=1.0)
-    >>> abs(score.value - 1.0) < 0.2
+    >>> 0.8 < mean_squared_error([1.0, 2.0] * 900, [2.0, 3.0] * 900, y_bounds=(0.0, 4.0), epsilon=1.0).value < 1.2
     True
     """
-    agreed = Agreed.to(terms)
-    metric = MeanSquaredError(y_bounds)
-    return released_scores([metric.asked(y_true, y_pred, agreed.epsilon)], agreed)["mean_squared_error"]
+    return scored(y_true, [(MeanSquaredError(y_bounds), y_pred, 1.0)], Agreed.to(terms))["mean_squared_error"]

@@ -12,15 +12,18 @@ quick and close: epsilon from 0.001 to 100, delta up to 0.01.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit._types import Floats
+from tacit.blocks import Moves
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed
-from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks, float_sum_slack
+from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Sensitivity
+from tacit.privacy.path import promised
 
 Law = Literal["laplace", "gaussian"]
 
@@ -40,7 +43,7 @@ class BoundedSums(ABC):
 
     A row that is left out adds nothing. So a row moves the weighted sums by at most |weights|, and replacing it by
     twice that, or by less where `apart` derives it. `math.fsum` is right to the last bit, whatever the number of
-    rows; the sensitivity has room for two roundings (`float_sum_slack`).
+    rows; the sensitivity has room for two roundings (`tacit.blocks.Moves`).
     """
 
     name: str  # of the release
@@ -67,9 +70,7 @@ class BoundedSums(ABC):
 
     def sensitivity(self, law: Law) -> Sensitivity:
         """How far one row can move all sums together, in the l1 norm for Laplace and in l2 for Gaussian noise."""
-        norm = self.norm(law)
-        slack = norm * float_sum_slack(self.n, 1.0, depth=2)
-        return Sensitivity(norm + slack, self.apart(law) + slack)
+        return Moves(self.n, depth=2).weighted(self.norm(law), self.apart(law))
 
     def norm(self, law: Law) -> float:
         """The largest that a row can be."""
@@ -97,16 +98,35 @@ class Asked(NamedTuple):
     share: float = 1.0
 
 
-def released_scores(questions: Sequence[Asked], terms: Agreed) -> dict[str, Score]:
-    """All scores that are asked for, on the same rows, under one guarantee.
+class Metric(Protocol):
+    """What is measured, with its public parameters."""
+
+    def asked(self, y_true: Any, y_pred: Any, epsilon: float, /) -> Asked:
+        """What to release of these rows; `epsilon` is the metric's part of the budget."""
+
+
+def scored(y_true: ArrayLike, parts: Sequence[tuple[Metric, Any, float]], terms: Agreed) -> dict[str, Score]:
+    """The scores of metrics, each with the predictions that it takes and its share of the budget.
 
     The public functions call it directly, so that warnings point to the line that called them.
     """
+    whole = sum(share for _, _, share in parts)
+    return released_scores(
+        [
+            metric.asked(y_true, predicted, terms.epsilon * share / whole)._replace(share=share)
+            for metric, predicted, share in parts
+        ],
+        terms,
+    )
+
+
+def released_scores(questions: Sequence[Asked], terms: Agreed) -> dict[str, Score]:
+    """All scores that are asked for, on the same rows, under one guarantee."""
     n = questions[0].query.n
-    budget = Budget.for_rows(n, terms.epsilon, terms.delta, terms.adjacency, stacklevel=4)  # type: ignore[arg-type]
+    budget = Budget.for_rows(n, terms.epsilon, terms.delta, terms.adjacency, stacklevel=5)  # type: ignore[arg-type]
     promise, law = _promised(questions, budget, terms.mechanism)
     noisy = []
-    with Gate.open(promise, seed=terms.random_state, stacklevel=4) as gate:
+    with Gate.open(promise, seed=terms.random_state, stacklevel=5) as gate:
         for query, sums, _ in questions:
             mechanism = LaplaceVector if law == "laplace" else GaussianVector
             noisy.append(gate.release(query.name, mechanism(query.sensitivity(law), bound=query.bound), sums))
@@ -120,21 +140,15 @@ def released_scores(questions: Sequence[Asked], terms: Agreed) -> dict[str, Scor
 
 def _promised(questions: Sequence[Asked], budget: Budget, mechanism: str) -> tuple[Promise, Law]:
     """The plan with its noise, under the law asked for or the one that gives less noise over all queries."""
-    told = f"epsilon={budget.epsilon!r} with delta={budget.delta!r} is too"
-    laws = _laws(budget, mechanism)
-    if "gaussian" in laws and budget.mu < 1e-30:
-        raise ValueError(f"{told} small for any useful noise")
-    unit = Unit("row", questions[0].query.n)
-    choices = [(_plan(questions, law).calibrate(budget, unit, "evaluation"), law) for law in laws]
+    unit, size = Unit("row", questions[0].query.n), max(query.size for query, _, _ in questions)
+    choices: list[tuple[Promise, Law]] = []
+    for law in _laws(budget, mechanism):
+        plan = Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
+        values = size**2 if law == "laplace" else size
+        choices.append((promised(plan, budget, unit, "evaluation", values), law))
     if len(choices) > 1:
         choices.sort(key=lambda choice: sum(map(math.log, _deviations(questions, *choice))))
-    promise, law = choices[0]
-    multipliers = promise.multipliers
-    if max(z * question.query.size for z, question in zip(multipliers, questions, strict=True)) > 2.0**38:
-        raise ValueError(f"{told} small for any useful noise")
-    if budget.is_private and questions[0].query.n / min(multipliers) > 2.0**58:
-        raise ValueError(f"{told} large: use float('inf') for the non-private limit")
-    return promise, law
+    return choices[0]
 
 
 def _laws(budget: Budget, mechanism: str) -> list[Law]:
@@ -151,10 +165,6 @@ def _laws(budget: Budget, mechanism: str) -> list[Law]:
             f" got epsilon={budget.epsilon!r}, delta={budget.delta!r}; use 'gaussian'"
         )
     return ["laplace"]
-
-
-def _plan(questions: Sequence[Asked], law: Law) -> Plan:
-    return Plan(*(Release(query.name, law, share=share) for query, _, share in questions))
 
 
 def _deviations(questions: Sequence[Asked], promise: Promise, law: Law) -> list[float]:

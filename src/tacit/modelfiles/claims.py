@@ -64,7 +64,7 @@ def check_parameters(model: Any, guarantee: Guarantee) -> None:
         raise ValueError("the parameter epsilon and the guarantee state different budgets")
     if not math.isclose(delta, guarantee.delta, rel_tol=1e-12):
         raise ValueError("the parameter delta and the guarantee state different budgets")
-    if checks.adjacency(model.adjacency) != guarantee.adjacency:
+    if checks.one_of("adjacency", model.adjacency, checks.ADJACENCIES) != guarantee.adjacency:
         raise ValueError("the parameter adjacency and the guarantee are about different neighbours")
     solver = getattr(model, "solver", "auto")
     named = solver if isinstance(solver, str) else getattr(solver, "name", None)

@@ -1,17 +1,15 @@
 """Which classes can be saved, what each has released, and how that must fit together.
 
-A file names a class of this list or none: no name in a file chooses which code is imported. Only the parameters and the
-attributes listed here are written, so that nothing else that a model may hold ever reaches a file.
+What holds: a file names a class of this list or none, so no name in a file chooses which code is imported. Only the
+parameters and the attributes listed here are written; nothing else that a model may hold ever reaches a file.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
@@ -19,6 +17,7 @@ from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisti
 from tacit.federated.models import study_of
 from tacit.modelfiles.table import Column, TableModel, feature_names
 from tacit.modelfiles.texts import HARMLESS, harmless
+from tacit.modelfiles.values import parameters_of
 from tacit.preprocessing import PrivateScaler, RowClipper
 from tacit.privacy import Budget, checks
 from tacit.problems.declared import declared_size
@@ -28,7 +27,18 @@ WITHHELD = frozenset({"random_state", "directory"})
 
 OPTIONAL = "feature_names_in_"
 
-Sizes = tuple[int, ...]
+Sizes = dict[str, int]
+
+NUMBERS = {
+    **{"coef_": "rows d", "coef_noise_": "rows d", "intercept_": "rows", "mean_": "d", "scale_": "d"},
+    **{"clip_low_": "d", "clip_high_": "d", "components_": "k d", "reliability_": "k", "explained_variance_": "k"},
+    **{"explained_variance_ratio_": "k", "singular_values_": "k"},
+    **{"noise_variance_": "", "noise_floor_": "", "radius_": ""},
+}
+"""The sides of what is released as floats. A side that a class has no size for is left out: of none, it is a float."""
+
+_MAY_BE_NAN = {"explained_variance_", "explained_variance_ratio_", "singular_values_"}  # below the noise floor
+_MAY_BE_INFINITE = {"clip_low_", "clip_high_"}
 
 
 @dataclass(frozen=True)
@@ -37,31 +47,44 @@ class Entry:
 
     kind: type
     attributes: tuple[str, ...]  # all that a fit leaves on it, but for the guarantee
-    check: Callable[[Any], None]  # of a model that was read: parameters, sizes and finiteness
+    sizes: Callable[[Any], Sizes]  # by which arrays must fit together; checks parameters, and what is not in `NUMBERS`
     parts: tuple[str, ...] = ()  # parameters that are models themselves
     guaranteed: bool = True
 
     @property
     def parameters(self) -> frozenset[str]:
         """What is written of the constructor's parameters."""
-        return frozenset(signature(self.kind).parameters) - WITHHELD - set(self.parts)
+        return parameters_of(self.kind) - WITHHELD - set(self.parts)
+
+    def check(self, model: Any) -> None:
+        """Refuse a model that was read, if a parameter is not accepted or its attributes do not fit together."""
+        sizes = self.sizes(model)
+        for name in self.attributes:
+            if name in NUMBERS:
+                shape = tuple(sizes[side] for side in NUMBERS[name].split() if side in sizes)
+                _check_numbers(name, getattr(model, name), shape, sparse=self.sizes is _classifier and name == "coef_")
+        if "clip_low_" in self.attributes and np.any(model.clip_low_ > model.clip_high_):
+            raise ValueError("clip_low_ must be at most clip_high_")
+        if "scale_" in self.attributes and np.any(model.scale_ <= 0.0):
+            raise ValueError("scale_ must be above 0")
+        if "coefs_" in self.attributes and not np.array_equal(
+            np.ravel(model.coef_), np.hstack([*model.coefs_.values()])
+        ):
+            raise ValueError("coef_ must be the coefficients of the parties in coefs_")
 
 
-def _array(model: Any, name: str, shape: Sizes, *, infinite: bool = False, nan: bool = False) -> NDArray[Any]:
-    """A float array of this shape."""
-    array = getattr(model, name)
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f" or array.shape != shape:
+def _check_numbers(name: str, value: Any, shape: tuple[int, ...], *, sparse: bool) -> None:
+    """Refuse what is not an array of finite floats of this shape, or one such float."""
+    if sparse and isinstance(value, csr_array):
+        if value.shape != shape or not np.isfinite(value.data).all():
+            raise ValueError(f"{name} must hold finite numbers and be of shape {shape}")
+    elif not shape:
+        if not isinstance(value, float) or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number")
+    elif not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
         raise ValueError(f"{name} must be an array of numbers of shape {shape}")
-    if (not nan and np.isnan(array).any()) or (not infinite and np.isinf(array).any()):
+    elif np.isnan(value).any() > (name in _MAY_BE_NAN) or np.isinf(value).any() > (name in _MAY_BE_INFINITE):
         raise ValueError(f"{name} must hold finite numbers")
-    return array
-
-
-def _number(model: Any, name: str, *, nan: bool = False) -> float:
-    value = getattr(model, name)
-    if not isinstance(value, float) or math.isinf(value) or (math.isnan(value) and not nan):
-        raise ValueError(f"{name} must be a finite number")
-    return value
 
 
 def _count(value: Any, name: str, least: int = 0) -> int:
@@ -79,12 +102,6 @@ def _width(model: Any) -> int:
         if not texts or not all(isinstance(name, str) and harmless(name) for name in names):
             raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features, {HARMLESS}")
     return d
-
-
-def _clip(model: Any, d: int) -> None:
-    low, high = (_array(model, name, (d,), infinite=True) for name in ("clip_low_", "clip_high_"))
-    if np.any(low > high):
-        raise ValueError("clip_low_ must be at most clip_high_")
 
 
 def _labels(model: Any) -> int:
@@ -110,60 +127,37 @@ def _bounds(model: Any) -> None:
         raise ValueError("y_bounds_ must be a pair (low, high) of finite numbers")
 
 
-def _classifier(model: Any) -> None:
+def _classifier(model: Any) -> Sizes:
     model._check_parameters()
-    d, K = _width(model), _labels(model)
-    rows = 1 if K == 2 else K
-    coef = model.coef_
-    if isinstance(coef, csr_array):
-        if coef.shape != (rows, d) or not np.isfinite(coef.data).all():
-            raise ValueError(f"coef_ must hold finite numbers and be of shape {(rows, d)}")
-    else:
-        _array(model, "coef_", (rows, d))
-    _array(model, "coef_noise_", (rows, d))
-    _array(model, "intercept_", (rows,))
-    _clip(model, d)
+    d, classes = _width(model), _labels(model)
+    return {"d": d, "rows": 1 if classes == 2 else classes}
 
 
-def _regressor(model: Any) -> None:
+def _regressor(model: Any) -> Sizes:
     model._check_parameters()
     d = _width(model)
-    _array(model, "coef_", (d,))
-    _array(model, "coef_noise_", (d,))
-    _number(model, "intercept_")
     _bounds(model)
-    _clip(model, d)
+    return {"d": d}
 
 
-def _pca(model: Any) -> None:
+def _pca(model: Any) -> Sizes:
     model._check_parameters()
-    d, k = _width(model), _count(model.n_components_, "n_components_", least=1)
-    _array(model, "components_", (k, d))
-    _array(model, "mean_", (d,))
-    _array(model, "reliability_", (k,))
-    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_"):
-        _array(model, name, (k,), nan=True)  # NaN below the noise floor
-    for name in ("noise_variance_", "noise_floor_", "radius_"):
-        _number(model, name)
+    return {"d": _width(model), "k": _count(model.n_components_, "n_components_", least=1)}
 
 
-def _scaler(model: Any) -> None:
+def _scaler(model: Any) -> Sizes:
     Budget(model.epsilon, 0.5 if model.delta is None else model.delta, model.adjacency)
     if model.row_norm is not None:
         declared_size("row_norm", model.row_norm)
-    d = _width(model)
-    _array(model, "mean_", (d,))
-    if np.any(_array(model, "scale_", (d,)) <= 0.0):
-        raise ValueError("scale_ must be above 0")
-    _clip(model, d)
+    return {"d": _width(model)}
 
 
-def _clipper(model: Any) -> None:
+def _clipper(model: Any) -> Sizes:
     declared_size("norm", model.norm)
-    _width(model)
+    return {"d": _width(model)}
 
 
-def _federated(model: Any) -> None:
+def _federated(model: Any) -> Sizes:
     names = ("coefs_", "features_", "entry_bounds_", "row_norms_", "uplink_bytes_")
     parties = list(model.coefs_) if isinstance(model.coefs_, dict) else []
     if not parties or not all(isinstance(getattr(model, name), dict) for name in names):
@@ -178,18 +172,13 @@ def _federated(model: Any) -> None:
     if hasattr(model, "classes_"):
         if _labels(model) != 2:
             raise ValueError("a federated model has two classes")
-        coef = _array(model, "coef_", (1, d))[0]
-        _array(model, "intercept_", (1,))
     else:
-        coef = _array(model, "coef_", (d,))
-        _number(model, "intercept_")
         _bounds(model)
-    if not np.array_equal(coef, np.concatenate(list(model.coefs_.values()))):
-        raise ValueError("coef_ must be the coefficients of the parties in coefs_")
     _count(model.n_rounds_, "n_rounds_")
     if not isinstance(model.verbose, bool):
         _count(model.verbose, "verbose")
     study_of(model)
+    return {"d": d, "rows": 1} if hasattr(model, "classes_") else {"d": d}
 
 
 def _party(model: Any, party: str, coef: Any) -> None:
@@ -205,7 +194,7 @@ def _party(model: Any, party: str, coef: Any) -> None:
     _count(model.uplink_bytes_[party], "uplink_bytes_")
 
 
-def _table_model(model: TableModel) -> None:
+def _table_model(model: TableModel) -> Sizes:
     columns = model.columns
     if not isinstance(columns, tuple) or not columns or not all(isinstance(column, Column) for column in columns):
         raise ValueError("columns must be a tuple of columns")
@@ -218,6 +207,7 @@ def _table_model(model: TableModel) -> None:
     remarks = model.not_covered
     if not isinstance(remarks, tuple) or not all(_is_remark(remark) for remark in remarks):
         raise ValueError(f"not_covered must be a tuple of pairs of texts, {HARMLESS}")
+    return {}
 
 
 def _is_remark(remark: Any) -> bool:
@@ -230,15 +220,8 @@ def _is_remark(remark: Any) -> bool:
 
 _LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")
 _PCA = (
-    *(
-        "components_",
-        "mean_",
-        "explained_variance_",
-        "explained_variance_ratio_",
-        "singular_values_",
-        "noise_variance_",
-    ),
-    *("noise_floor_", "reliability_", "radius_", "n_components_", "plan_", "n_features_in_"),
+    *("components_", "mean_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
+    *("noise_variance_", "noise_floor_", "reliability_", "radius_", "n_components_", "plan_", "n_features_in_"),
 )
 _FEDERATED = (
     *("coef_", "coefs_", "intercept_", "features_", "entry_bounds_", "row_norms_", "plan_", "n_features_in_"),

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import tacit
 from tacit.modelfiles import claims, values
-from tacit.modelfiles.classes import CLASSES, OPTIONAL, Entry
+from tacit.modelfiles.classes import CLASSES, OPTIONAL
 from tacit.modelfiles.values import Json
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, checks
 
 FORMAT, VERSION = "tacit model", 1
 MOST_BYTES = 2**30
@@ -149,7 +149,9 @@ def _read(text: str) -> Any:
     if sum(map(text.count, ",[{")) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES:,} values outside of arrays of numbers")
     try:
-        document = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        document = json.loads(
+            text, object_pairs_hook=checks.unique_keys, parse_constant=_no_constant, parse_float=_finite
+        )
         told = values.fields(document, {"format", "version", "written_by", "model"}, "the document")
         if told["format"] != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}")
@@ -184,39 +186,25 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     if not isinstance(attributes, dict) or set(attributes) - {OPTIONAL} != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
     for name, value in attributes.items():
-        setattr(model, name, values.read(value, name))
-    _take_guarantee(model, told["guarantee"], entry)
+        if name != "plan_":
+            setattr(model, name, values.read(value, name))
+    if entry.guaranteed:
+        model.guarantee_ = Guarantee.from_dict(told["guarantee"])
+        claims.check_parameters(model, model.guarantee_)
+        if "plan_" in attributes:
+            model.plan_ = values.read_plan(attributes["plan_"], "plan_", model.guarantee_)
+            claims.check_plan(model.plan_, model.guarantee_)
+        claims.check(model.guarantee_)
+    elif told["guarantee"] is not None:
+        raise ValueError(f"{entry.kind.__name__} has no guarantee of its own")
     entry.check(model)
     return model
-
-
-def _take_guarantee(model: Any, content: Json, entry: Entry) -> None:
-    if not entry.guaranteed:
-        if content is not None:
-            raise ValueError(f"{entry.kind.__name__} has no guarantee of its own")
-        return
-    model.guarantee_ = Guarantee.from_dict(content)
-    claims.check_parameters(model, model.guarantee_)
-    if "plan_" in entry.attributes:
-        if not isinstance(model.plan_, values.ReadPlan):
-            raise ValueError("plan_ must be a plan")
-        model.plan_ = model.plan_.promise(model.guarantee_)
-        claims.check_plan(model.plan_, model.guarantee_)
-    claims.check(model.guarantee_)
 
 
 def _versions() -> dict[str, str]:
     """For people: reading does not depend on it."""
     packages = {name: version(name) for name in ("numpy", "scikit-learn")}
     return {"tacit": tacit.__version__, "python": platform.python_version(), **packages}
-
-
-def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object; a key given twice could say one thing to a reader and another to a parser."""
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a key is given twice")
-    return content
 
 
 def _no_constant(name: str) -> Json:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, which `Column(**values)` reads."""
-        return {"name": self.name, "categories": self.categories, "fill": self.fill}
+        return asdict(self)
 
 
 class TableModel(BaseEstimator):

@@ -2,27 +2,37 @@
 
 None, truth values, texts, whole numbers, finite numbers and lists are themselves. Everything else is an object with one
 key, which says what it is: `{"array": ...}`, `{"tuple": [...]}`, `{"float": "inf"}`. So a new kind of value can be
-added without changing the meaning of any other. What is read makes arrays of numbers and texts, and objects of the few
-classes in `options`; nothing else names code.
+added without changing the meaning of any other.
+
+What holds: what is read makes arrays of numbers and texts, and objects of the few classes in `OPTIONS`. Nothing else
+names code. Such an object keeps its parameters and does nothing else when it is made; what they say is checked with the
+model that has it.
 """
 
 import base64
 import binascii
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from tacit.modelfiles.options import OPTIONS, parameters_of
+from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
+from tacit.solvers import SOLVERS
+from tacit.solvers.pca import PCA_SOLVERS
 
 Json = Any
+
+_FEDERATED = (FeatureSharing, Marginals, Sketching)
+OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
+"""Classes of parameters that are objects, such as `solver=Dual(batch_size=100)`, by the name that a file has."""
 
 NUMBER_TYPES = frozenset(
     ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"),
@@ -30,9 +40,15 @@ NUMBER_TYPES = frozenset(
 """How arrays of numbers may be stored: little-endian, of a size that is the same everywhere."""
 
 _FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_CSR = ("data", "indices", "indptr")
 _LONGEST_SIDE = 2**48
 _MOST_RELEASES = 5_000  # that a plan may tell apart
 _MOST_CHARACTERS = 10_000_000  # that the arrays of texts of one width in a document may hold together
+
+
+def parameters_of(kind: type) -> frozenset[str]:
+    """What a file holds of an object of this class."""
+    return frozenset(signature(kind).parameters)
 
 
 def written(value: Any, where: str) -> Json:
@@ -56,9 +72,13 @@ def written(value: Any, where: str) -> Json:
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if OPTIONS.get(type(value).__name__) is type(value):
-        return {"options": _written_options(value, where)}
+        names = sorted(parameters_of(type(value)))
+        told = {name: written(getattr(value, name), f"{where}__{name}") for name in names}
+        return {"options": {"class": type(value).__name__, "parameters": told}}
     if issparse(value):
-        return {"csr": _written_csr(value, where)}
+        matrix: Any = value
+        matrix = matrix.tocsr()
+        return {"csr": {"shape": list(matrix.shape)} | {part: written(getattr(matrix, part), where) for part in _CSR}}
     if hasattr(value, "__array__"):
         return {"array": _written_array(np.asarray(value), where)}
     raise TypeError(
@@ -186,16 +206,10 @@ def _shape(sides: Json, where: str) -> tuple[int, ...]:
     return tuple(sides)
 
 
-def _written_csr(matrix: Any, where: str) -> Json:
-    matrix = matrix.tocsr()
-    parts = {name: written(getattr(matrix, name), where) for name in ("data", "indices", "indptr")}
-    return {"shape": list(matrix.shape), **parts}
-
-
 def _read_csr(content: Json, where: str) -> csr_array:
-    told = fields(content, {"shape", "data", "indices", "indptr"}, where)
+    told = fields(content, {"shape", *_CSR}, where)
     shape = _shape(told["shape"], where)
-    data, indices, indptr = (read(told[name], where) for name in ("data", "indices", "indptr"))
+    data, indices, indptr = (read(told[part], where) for part in _CSR)
     flat = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
     if not flat or data.dtype.kind != "f" or indices.dtype.kind != "i" or indptr.dtype.kind != "i" or len(shape) != 2:
         raise ValueError(f"{where} must have a data array of numbers and two arrays of whole numbers")
@@ -204,11 +218,6 @@ def _read_csr(content: Json, where: str) -> csr_array:
     if not matrix.has_canonical_format:
         raise ValueError(f"{where} must have the entries of each row in order, each once")
     return matrix
-
-
-def _written_options(value: Any, where: str) -> Json:
-    told = {name: written(getattr(value, name), f"{where}__{name}") for name in sorted(parameters_of(type(value)))}
-    return {"class": type(value).__name__, "parameters": told}
 
 
 def _read_options(content: Json, where: str) -> Any:
@@ -221,32 +230,21 @@ def _read_options(content: Json, where: str) -> Any:
 
 
 def _written_plan(plan: Promise) -> Json:
-    names = ("name", "kind", "share", "count", "sampling", "multiplier")
     budget = plan.budget
     return {
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
-        "releases": [{name: getattr(release, name) for name in names} for release in plan.plan.releases],
+        "releases": [asdict(release) for release in plan.plan.releases],
         "multipliers": [float(multiplier) for multiplier in plan.multipliers],
     }
 
 
-@dataclass(frozen=True)
-class ReadPlan:
-    """A plan as a file has it: without the unit and the solver, which its model's guarantee names."""
-
-    plan: Plan
-    budget: Budget
-    multipliers: tuple[float, ...]
-
-    def promise(self, guarantee: Guarantee) -> Promise:
-        """The plan that the guarantee is about."""
-        return Promise(self.plan, self.budget, Unit("row", guarantee.n_units), guarantee.solver, self.multipliers)
-
-
-def _read_plan(content: Json, where: str) -> ReadPlan:
-    told = fields(content, {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
+def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
+    """A plan; a file says whom it protects, and what ran, in the guarantee only."""
+    if not isinstance(value, dict) or set(value) != {"plan"}:
+        raise ValueError(f"{where} must be a plan")
+    told = fields(value["plan"], {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -255,16 +253,16 @@ def _read_plan(content: Json, where: str) -> ReadPlan:
         raise ValueError(f"{where} has more than {_MOST_RELEASES:,} kinds of releases")
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
-    names = {"name", "kind", "share", "count", "sampling", "multiplier"}
+    names = set(Release.__dataclass_fields__)
     plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
-    return ReadPlan(plan, budget, tuple(float(z) for z in multipliers))
+    return Promise(plan, budget, Unit("row", guarantee.n_units), guarantee.solver, tuple(map(float, multipliers)))
 
 
 def _read_column(content: Json, where: str) -> Column:
-    told = fields(content, {"name", "categories", "fill"}, where)
-    return Column(*(read(told[name], where) for name in ("name", "categories", "fill")))
+    told = fields(content, set(Column.__dataclass_fields__), where)
+    return Column(**{name: read(part, where) for name, part in told.items()})
 
 
 def _read_float(content: Json, where: str) -> float:
@@ -292,6 +290,5 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "dict": _read_dict,
     "float": _read_float,
     "options": _read_options,
-    "plan": _read_plan,
     "tuple": _read_tuple,
 }

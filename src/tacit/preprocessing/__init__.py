@@ -1,7 +1,5 @@
-"""Private scale, mean, bounds and quantiles: what must be known about data before it can be learned from.
+"""Private scales, means and quantiles: what must be known about data before it can be learned from.
 
-scales       centres and scales released inside a fit's own plan
-magnitudes   reading them off noisy histograms (released numbers only)
 scaler       `PrivateScaler`, a transformer with its own guarantee
 clipper      `RowClipper`, which needs no budget: it treats each row by itself
 summaries    `private_mean`, `private_quantile`

@@ -1,20 +1,24 @@
 """`PrivateScaler`: a StandardScaler that may stand in front of a private estimator."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tacit._types import Floats
 from tacit.blocks.validate import validated
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.scales import MagnitudeScale, MomentScale, Scaling
-from tacit.privacy import Budget, Gate, Plan, Unit
+from tacit.preprocessing.summaries import Terms
+from tacit.privacy import Budget, Plan
+from tacit.privacy.path import opened
 from tacit.problems.declared import declared_size
 
 
+@dataclass(eq=False, repr=False)
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Centre, scale and clip columns, with centres and scales found under differential privacy.
 
@@ -62,20 +66,12 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "add-remove",
-        *,
-        row_norm: float | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.row_norm = row_norm
-        self.random_state = random_state
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "add-remove"
+    _: KW_ONLY
+    row_norm: float | None = None
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget."""
@@ -83,10 +79,10 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         norm = None if self.row_norm is None else declared_size("row_norm", self.row_norm)
         X = validated(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         n, d = X.shape
-        budget = Budget.for_rows(n, self.epsilon, self.delta, self.adjacency)  # type: ignore[arg-type]
         scale = MagnitudeScale(n, d) if norm is None else MomentScale(n, d, norm)
-        promise = Plan(*scale.releases(1.0)).calibrate(budget, Unit("row", n), "scaler")
-        with Gate.open(promise, seed=self.random_state) as gate:
+        terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
+        plan = Plan(*scale.releases(1.0))
+        with opened(plan, n, "scaler", self.epsilon, self.delta, values=100 * d, **terms) as gate:
             scaling = scale.run(gate, X)
         if scaling.lost:
             warnings.warn(
@@ -99,13 +95,13 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.guarantee_ = gate.guarantee
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Clipped, centred and scaled columns, between -3 and 3."""
         check_is_fitted(self)
         X = validated(self, X, dtype=[np.float64, np.float32], reset=False)
         return Scaling(self.mean_, self.scale_, LIMIT).transform(X)
 
-    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+    def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units (of what was inside the clip)."""
         check_is_fitted(self)
         return np.asarray(np.asarray(X, dtype=np.float64) * self.scale_ + self.mean_)

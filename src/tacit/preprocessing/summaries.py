@@ -1,41 +1,56 @@
 """A private mean and a private quantile, each with its guarantee."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from tacit.blocks.clip import clip_rows
-from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, Unit, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
+from tacit._types import Floats
+from tacit.blocks import Moves, clip_rows
+from tacit.privacy import Gate, Guarantee, Plan, Release, checks
+from tacit.privacy.mechanisms import GaussianVector, Quantile
+from tacit.privacy.path import opened
 
 
-class Mean(NamedTuple):
-    """A released mean, and what it cost."""
+class Summary(NamedTuple):
+    """A released number or array, and what it cost."""
 
-    value: NDArray[np.float64]
+    value: Any
     guarantee: Guarantee
 
 
-class QuantileValue(NamedTuple):
-    """A released quantile, and what it cost."""
+class Terms(TypedDict, total=False):
+    """The keyword arguments that both summaries take.
 
-    value: float
-    guarantee: Guarantee
+    Parameters
+    ----------
+    adjacency : {"add-remove", "replace-one"}, default="add-remove"
+        What one person may change: whether their row is there, or what it holds.
+    random_state : int, default=None
+        None draws fresh cryptographic noise. Everyone who knows an integer can remove the noise.
+    """
+
+    adjacency: str
+    random_state: int | None
 
 
 def private_mean(
-    X: ArrayLike,
-    row_norm: float,
-    epsilon: float = 1.0,
-    delta: float | None = None,
-    *,
-    adjacency: str = "add-remove",
-    random_state: int | None = None,
-) -> Mean:
+    X: ArrayLike, row_norm: float, epsilon: float = 1.0, delta: float | None = None, **terms: Unpack[Terms]
+) -> Summary:
     """The mean of rows clipped to a public norm, with Gaussian noise.
 
     Privacy: one row moves the sum of clipped rows by at most `row_norm` (twice that for replace-one).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        The rows.
+    row_norm : float
+        The bound on the l2 norm of a row.
+    epsilon, delta : float
+        Privacy budget. Without delta it is `n ** -1.5`.
+    adjacency, random_state
+        See `Terms`.
 
     Examples
     --------
@@ -46,18 +61,18 @@ def private_mean(
     (2,)
     """
     norm = checks.positive("row_norm", row_norm)
-    table = _table(X)
-    n = len(table)
-    budget = Budget.for_rows(n, epsilon, delta, adjacency)  # type: ignore[arg-type]
-    promise = Plan(Release("mean", "gaussian", share=1.0)).calibrate(budget, Unit("row", n), "mean")
-    with Gate.open(promise, seed=random_state) as gate:
+    table = _finite("X", X)
+    if table.ndim != 2 or len(table) < 2:
+        raise ValueError(f"X must be a table of at least two rows, got shape {table.shape}")
+    n, d = table.shape
+    with opened(Plan(Release("mean", "gaussian", share=1.0)), n, "mean", epsilon, delta, values=d, **terms) as gate:
         total = released_sum(gate, table, n, norm)
-    return Mean(total / n, gate.guarantee)
+    return Summary(total / n, gate.guarantee)
 
 
-def released_sum(gate: Gate, table: NDArray[np.float64], n: int, norm: float) -> NDArray[np.float64]:
+def released_sum(gate: Gate, table: Floats, n: int, norm: float) -> Floats:
     """The release "mean": the sum of rows clipped to `norm`. The number of rows n is public."""
-    mechanism = GaussianVector(Sensitivity.vector(norm + float_sum_slack(n, norm)), bound=n * norm)
+    mechanism = GaussianVector(Moves(n, depth=n).vector(norm), bound=n * norm)
     return gate.release("mean", mechanism, clip_rows(table, norm).sum(axis=0))
 
 
@@ -67,13 +82,22 @@ def private_quantile(
     grid: ArrayLike,
     epsilon: float = 1.0,
     delta: float | None = None,
-    *,
-    adjacency: str = "add-remove",
-    random_state: int | None = None,
-) -> QuantileValue:
+    **terms: Unpack[Terms],
+) -> Summary:
     """A quantile of private values among public candidates, by the exponential mechanism.
 
     Privacy: see `tacit.privacy.mechanisms.Quantile`; the scores move by a range of 2 under both adjacencies.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        The numbers.
+    q : float
+        Which quantile, from 0 to 1.
+    grid : array-like
+        The public candidates, in increasing order.
+    epsilon, delta, adjacency, random_state
+        As for `private_mean`.
 
     Examples
     --------
@@ -87,21 +111,13 @@ def private_quantile(
     if column.ndim != 1 or len(column) < 2:
         raise ValueError(f"values must be a vector of at least two numbers, got shape {column.shape}")
     mechanism = Quantile(q, grid, rows=len(column))
-    budget = Budget.for_rows(len(column), epsilon, delta, adjacency)  # type: ignore[arg-type]
-    plan, unit = Plan(Release("quantile", "exponential", share=1.0)), Unit("row", len(column))
-    with Gate.open(plan.calibrate(budget, unit, "quantile"), seed=random_state) as gate:
+    plan = Plan(Release("quantile", "exponential", share=1.0))
+    with opened(plan, len(column), "quantile", epsilon, delta, **terms) as gate:
         value = gate.release("quantile", mechanism, column)
-    return QuantileValue(value, gate.guarantee)
+    return Summary(value, gate.guarantee)
 
 
-def _table(X: ArrayLike) -> NDArray[np.float64]:
-    table = _finite("X", X)
-    if table.ndim != 2 or len(table) < 2:
-        raise ValueError(f"X must be a table of at least two rows, got shape {table.shape}")
-    return table
-
-
-def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _finite(name: str, values: ArrayLike) -> Floats:
     """`values` as finite floats; NumPy's own message would quote what is not a number."""
     try:
         array = np.asarray(values, dtype=np.float64)

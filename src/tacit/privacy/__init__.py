@@ -3,11 +3,11 @@
     budget, plan, calibration   what may be given away, and how a fit intends to spend it
     gdp, accounting, events     what releases cost: exact Gaussian DP, PLD, Renyi DP
     noise                       the key stream, exact samplers, releases on a grid
-    mechanisms, gate            private releases, each counted against the plan
+    mechanisms, gate, path      private releases, each counted against the plan, and the path to them
     guarantee                   the statement a fit leaves behind
     audit                       attacks that try to refute such a statement
 
-Nothing here imports another room of Tacit. Nothing outside here draws noise.
+What holds: nothing here imports another room of Tacit, and nothing outside here draws noise.
 """
 
 from tacit.privacy import audit, mechanisms

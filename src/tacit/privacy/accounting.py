@@ -6,19 +6,20 @@
 | Gaussians, sampled Gaussians, Laplace | privacy loss distributions (PLD) of `dp_accounting`             |
 | anything known by its zCDP            | Renyi DP of `dp_accounting` on a dense grid of orders           |
 
-Mixed kinds are sound because one accountant always sees the whole event: all Gaussians are first merged into one
-(exactly), then either every part has a dominating pair and the PLDs are convolved, or every part has a Renyi
-curve (zCDP with rho is `rho * order`) and the curves are added. Parts are never accounted apart and added up.
+What holds: what is returned is never below the true cost. One accountant always sees the whole event; parts are never
+accounted apart and added up. All Gaussians are first merged into one, exactly. Then either every part has a dominating
+pair and the PLDs are convolved, or every part has a Renyi curve (zCDP with rho is `rho * order`) and the curves are
+added.
 
 A PLD is a grid of privacy losses. Its spacing is `DISCRETIZATION` where losses are moderate. Where they are large, from
 an epsilon of about 10 on, it is a power of two times that, so that time and memory do not grow with epsilon
 (`spacing_of`). Any spacing rounds losses up, so the bound stays a bound.
 
-Two numerical traps are closed here. The PLD convolution raises a discrete Fourier transform to the power of the
-number of steps; its rounding error grows with that power and turns *unsound* below a delta of about 1e-16 per
-step (`delta` is then too small by a factor of up to 15). A multiple of that error is taken off delta first, and
-where little of delta would remain the Renyi accountant takes over. And the default orders of the Renyi accountant
-lose 5% of epsilon on zCDP; the dense grid loses less than 0.1%.
+Two numerical errors are taken care of here. The PLD convolution raises a discrete Fourier transform to the power of the
+number of steps. Its rounding error grows with that power, and is *unsound* below a delta of about 1e-16 per step:
+`delta` is then too small by a factor of up to 15. A multiple of that error is taken off delta first; where little of
+delta would remain the Renyi accountant is used. And the default orders of the Renyi accountant lose 5% of epsilon on
+zCDP; the dense grid loses less than 0.1%.
 """
 
 import math

@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from tacit._types import Floats
 from tacit.privacy import checks
 
 Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 Mechanism = Callable[[Any], Any]
-Score = Callable[[Array], FloatArray]
-_Bound = Callable[[FloatArray, FloatArray], FloatArray]  # (P(S) at least, Q(S) at most) -> lower bound
+Score = Callable[[Array], Floats]
+_Bound = Callable[[Floats, Floats], Floats]  # (P(S) at least, Q(S) at most) -> lower bound
 
 _MIN_TRIALS = 20  # perfect separation then shows mu >= 1
 _BY_IDENTITY: tuple[Any, ...] = (None, object.__hash__)
@@ -182,7 +182,7 @@ def _lower_bound(outputs: Outputs, bound: _Bound, confidence: float, score: Scor
     return max(0.0, float(bound(p_hit, 1 - q_missed)))
 
 
-def _choose(scores: list[FloatArray], bound: _Bound, n: int, level: float) -> tuple[float, float, int]:
+def _choose(scores: list[Floats], bound: _Bound, n: int, level: float) -> tuple[float, float, int]:
     """The largest bound that n further runs a world promise, with its threshold and order of worlds."""
     thresholds, m = np.unique(scores), len(scores[0])
     above = np.array([m - np.searchsorted(np.sort(world), thresholds, side="right") for world in scores])
@@ -200,13 +200,13 @@ def _orders(above: Array, n: int) -> tuple[Array, Array]:
     return hits, n - hits[[1, 0, 3, 2]]
 
 
-def _rates_at_least(hits: Array, n: int, level: float) -> FloatArray:
+def _rates_at_least(hits: Array, n: int, level: float) -> Floats:
     """One-sided Clopper-Pearson limits: each exceeds the true rate with probability at most `level`."""
     some = np.maximum(hits, 0.1)  # stands in for 0, whose limit is 0
     return np.where(hits > 0, betaincinv(some, n - some + 1, level), 0.0)
 
 
-def _apply(score: Score, world: Array) -> FloatArray:
+def _apply(score: Score, world: Array) -> Floats:
     values = np.asarray(score(world), dtype=np.float64)
     if values.shape != (len(world),) or np.isnan(values).any():
         raise ValueError(f"score must return shape ({len(world)},) without NaN, got shape {values.shape}")
@@ -222,7 +222,7 @@ def _atom_scores(present: Array, absent: Array) -> list[Score]:
         if len(seen) < 2 * len(present):  # some repeat
             tables[column] = {v: (math.log((p[v] + 0.5) / (q[v] + 0.5)), (v in p) - (v in q)) for v in seen}
 
-    def look_up(kind: int, world: Array) -> FloatArray:
+    def look_up(kind: int, world: Array) -> Floats:
         columns = _columns(world)
         found = [[table.get(v, (0, 0))[kind] for v in columns[column]] for column, table in tables.items()]
         return np.asarray(np.sum(found, axis=0))
@@ -243,7 +243,7 @@ def _numeric_scores(present: Array, absent: Array) -> list[Score]:
     low, centre, high = np.quantile(_as_float(np.concatenate((present, absent))), (0.1, 0.5, 0.9), axis=0)
     width = np.where(high - low > 1e-200, high - low, 1.0)
 
-    def scaled(world: Array) -> FloatArray:
+    def scaled(world: Array) -> Floats:
         return np.asarray(np.clip((_as_float(world) - centre) / width, -30, 30))
 
     p, q = scaled(present), scaled(absent)
@@ -262,7 +262,7 @@ def _numeric_scores(present: Array, absent: Array) -> list[Score]:
     ]
 
 
-def _as_float(world: Array) -> FloatArray:
+def _as_float(world: Array) -> Floats:
     """Finite columns; NaN and infinity are left to the scores of exact values."""
     values = world.reshape(len(world), -1).astype(np.float64)
     return np.clip(np.nan_to_num(values, posinf=0.0, neginf=0.0), -1e100, 1e100)

@@ -1,4 +1,8 @@
-"""The privacy budget of one fit: what may be given away about one row, and to which neighbour relation."""
+"""The privacy budget of one fit: how much may be given away about one row, under which neighbour relation.
+
+What holds: a budget is checked when it is made, and frozen. Its mu and rho are on the safe side: what meets them meets
+(epsilon, delta).
+"""
 
 import math
 import warnings
@@ -7,7 +11,7 @@ from functools import cached_property
 
 from tacit.privacy import checks, gdp
 from tacit.privacy.accounting import rho_from_budget
-from tacit.privacy.checks import Adjacency
+from tacit.privacy.checks import ADJACENCIES, Adjacency
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Budget:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.positive("epsilon", self.epsilon, finite=False))
         object.__setattr__(self, "delta", checks.open_unit("delta", self.delta))
-        object.__setattr__(self, "adjacency", checks.adjacency(self.adjacency))
+        object.__setattr__(self, "adjacency", checks.one_of("adjacency", self.adjacency, ADJACENCIES))
 
     @classmethod
     def from_mu(cls, mu: float, delta: float, adjacency: Adjacency = "add-remove") -> "Budget":

@@ -1,13 +1,14 @@
 """From a plan and a budget to noise multipliers.
 
-The multipliers are `t` times fixed proportions, and calibration finds the smallest `t` that meets the budget:
+The multipliers are `t` times fixed proportions. Calibration finds the smallest `t` that meets the budget:
 
 - Gaussians alone: `t = 1/mu`, exact.
-- with private selections or objective perturbation: `t = 1/sqrt(2 rho)`, exact for zCDP on the dense orders.
-- with sampled or Laplace releases: a root search on the accountant's epsilon, which is decreasing in `t`. The PLD is
-  discretised pessimistically, so a coarse spacing is sound: it uses the coarsest that costs under half a percent.
+- With private selections or objective perturbation: `t = 1/sqrt(2 rho)`, exact for zCDP on the dense orders.
+- With sampled or Laplace releases: a root search on the accountant's epsilon, which falls as `t` grows. The accountant
+  rounds losses up, so a coarse spacing is sound. The search uses the coarsest that costs under half a percent.
 
-The result lands within 1% below the epsilon asked for and never above it; equal requests are answered from a cache.
+What holds: the result costs at most the epsilon asked for, and at least 99% of it. Equal requests get equal
+multipliers, from a cache.
 """
 
 import math
@@ -39,7 +40,7 @@ Multipliers = tuple[float, ...]
 
 
 class _OutOfReachError(Exception):
-    """A search has gone as far as it goes: even with that much more noise, or that much less, epsilon is off."""
+    """A search ended at its limit: even with that much more noise, or that much less, epsilon is not met."""
 
     def __init__(self, more_noise: bool) -> None:
         super().__init__(more_noise)
@@ -84,9 +85,8 @@ def _proportions(plan: Plan) -> Multipliers:
 
 
 def _at_share(release: Release, share: float) -> float:
-    unit = (
-        math.sqrt(release.count / share) * release.sampling
-    )  # sampled: the large-noise limit of the central limit theorem
+    # For sampled releases this is the central limit theorem where there is much noise.
+    unit = math.sqrt(release.count / share) * release.sampling
     return unit / _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
 
 
@@ -108,10 +108,10 @@ def _closed_form_scale(plan: Plan, budget: Budget) -> float:
 def _mu_for_recomputation(plan: Plan, budget: Budget) -> float:
     """The exact mu, less the little by which the PLD accountant at its default spacing overstates it.
 
-    A reader who recomputes a guarantee with that accountant must not find more than was promised. Its error grows
-    with the number of different Gaussians it convolves and with 1/epsilon^2: about 3e-8 of epsilon for each at
-    epsilon = 1, and 3e-6 at 0.1. It also cuts off tails of 1e-15 at each convolution and adds them to delta. Below an
-    epsilon of 0.01 or a delta of 1e-12 that would cost too much, and only the exact mu holds to the last digit.
+    A reader may recompute a guarantee with that accountant, and must not find more than was promised. Its error grows
+    with the number of different Gaussians and with 1/epsilon^2: about 3e-8 of epsilon for each at epsilon = 1, and 3e-6
+    at 0.1. It also cuts off tails of 1e-15 at each convolution, and adds them to delta. Below an epsilon of 0.01 or a
+    delta of 1e-12 to allow for all of it would cost too much. There only the exact mu holds to the last digit.
     """
     cut_off = min(0.01 * budget.delta, 2e-15 * (1 + len(plan.releases)))
     overstated = min(0.005, 1e-7 + 4e-8 * len(plan.releases) / budget.epsilon / budget.epsilon)
@@ -199,8 +199,8 @@ def _search(
 ) -> float:
     """A scale whose epsilon lies in `zone` times the one asked for: false position on log-log axes (Illinois).
 
-    The scale goes roughly as epsilon to the power of -`exponent`; that only sets the first step. The steps double until
-    the zone lies between two of them.
+    The scale is roughly epsilon to the power of -`exponent`, which only sets the first step. Steps double until the
+    zone lies between two of them.
     """
     epsilon = budget.epsilon
     aim = math.log(sum(zone) / 2)

@@ -1,19 +1,21 @@
 """Validation of public parameters, in one voice.
 
-Every message names the parameter, the value it was given and what would be accepted. Only parameters
-pass through here, never data: a message may be logged, and data may not.
+A message names the parameter, the value that it was given and what is accepted. Only parameters are checked here, never
+data: a message may be logged, and data may not.
 """
 
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
 Adjacency = Literal["add-remove", "replace-one"]
 
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+
+Word = TypeVar("Word", bound=str)
 
 _LONGEST = 60  # characters of a value in a message
 
@@ -28,21 +30,29 @@ def real(name: str, value: object) -> float:
     """A number that is not NaN, as a float.
 
     Python's and NumPy's integers and floats are taken, fractions and decimals too. A finite number beyond float64 is
-    refused: as an infinite epsilon, for one, it would turn the noise off.
+    refused: an infinite epsilon would turn the noise off.
     """
-    if not _is_number(value):
-        raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}")
+    if isinstance(value, np.ndarray | np.generic):
+        is_number = value.ndim == 0 and value.dtype.kind in "iuf"
+    else:
+        is_number = hasattr(value, "__float__") and not isinstance(value, bool | str | bytes | complex)
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value) if is_number else None  # type: ignore[arg-type]
     except OverflowError:
         raise ValueError(_beyond(name, value)) from None
     except Exception:  # a Decimal that signals, or whatever an object's own method raises
-        raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}") from None
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be a real number, got {shown(value)} of type {type(value).__name__}")
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got NaN")
     if math.isinf(number) and value != number:
         raise ValueError(_beyond(name, value))
     return number
+
+
+def _beyond(name: str, value: object) -> str:
+    return f"{name} must be within what float64 holds, about 1.8e308 in size, got {shown(value)}"
 
 
 def shown(value: object) -> str:
@@ -55,16 +65,6 @@ def shown(value: object) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, np.ndarray | np.generic):
-        return np.ndim(value) == 0 and value.dtype.kind in "iuf"
-    return hasattr(value, "__float__") and not isinstance(value, bool | str | bytes | complex)
-
-
-def _beyond(name: str, value: object) -> str:
-    return f"{name} must be within what float64 holds, about 1.8e308 in size, got {shown(value)}"
-
-
 def positive(name: str, value: object, *, finite: bool = True) -> float:
     """A number above zero; infinity only where `finite` is False."""
     number = real(name, value)
@@ -75,11 +75,11 @@ def positive(name: str, value: object, *, finite: bool = True) -> float:
     return number
 
 
-def non_negative(name: str, value: object) -> float:
-    """A finite number, zero or above."""
+def non_negative(name: str, value: object, *, finite: bool = True) -> float:
+    """A number of at least zero; infinity only where `finite` is False."""
     number = real(name, value)
-    if number < 0 or math.isinf(number):
-        raise ValueError(f"{name} must be finite and at least 0, got {number!r}")
+    if number < 0 or (finite and math.isinf(number)):
+        raise ValueError(f"{name} must be {'finite and ' if finite else ''}at least 0, got {number!r}")
     return number
 
 
@@ -121,18 +121,18 @@ def count(name: str, value: object, *, least: int = 1, most: int | None = MOST) 
 
 
 def _index(name: str, value: Any) -> int:
-    """What an object gives as its integer."""
+    """What an object gives as its integer. For these alone: a timeout by a signal must not end as an error of type."""
     try:
         return int(value.__index__())
     except Exception:  # whatever its own method raises
         raise TypeError(f"{name} must be an integer, got {shown(value)} of type {type(value).__name__}") from None
 
 
-def one_of(name: str, value: object, accepted: Sequence[str]) -> str:
+def one_of(name: str, value: object, accepted: Sequence[Word]) -> Word:
     """One of a few words."""
     if not isinstance(value, str) or value not in accepted:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {shown(value)}")
-    return value
+    return accepted[accepted.index(value)]
 
 
 def printable(name: str, value: object) -> str:
@@ -142,10 +142,12 @@ def printable(name: str, value: object) -> str:
     return value
 
 
-def adjacency(value: object) -> Adjacency:
-    """One of the two neighbour relations."""
-    one_of("adjacency", value, ADJACENCIES)
-    return "add-remove" if value == "add-remove" else "replace-one"
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key given twice could say one thing to a reader and another to a parser."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key is given twice")
+    return values
 
 
 def warn_of_seed(*, stacklevel: int = 2) -> None:

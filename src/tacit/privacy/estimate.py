@@ -1,16 +1,17 @@
 """A fast estimate of the epsilon of Gaussian, sampled Gaussian and Laplace releases, for the start of a search.
 
-It convolves privacy losses on a grid like the PLD accountant, but rounds to the nearest grid point where the
-accountant rounds up: milliseconds instead of half a second, close to the truth, and on neither side of it for sure.
-No guarantee may rest on it. `calibration` only lets it propose multipliers, which the accountant then checks.
+It convolves privacy losses on a grid, as the PLD accountant does. The accountant rounds losses up; this rounds to the
+nearest grid point. It takes milliseconds where the accountant takes half a second. The result is close to the truth,
+above or below it.
+
+What holds: no guarantee rests on it. `calibration` lets it propose multipliers, which the accountant then checks.
 """
 
 import numpy as np
 from dp_accounting import DpEvent, GaussianDpEvent, LaplaceDpEvent, PoissonSampledDpEvent
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Floats = NDArray[np.float64]
+from tacit._types import Floats
 
 _POINTS = 1 << 16
 

@@ -1,8 +1,8 @@
 """Releases as values: the few `dp_accounting` events that Tacit's mechanisms produce, and how to read them.
 
-What an event says here: `GaussianDpEvent(z)` is noise of z times the release's sensitivity *under the adjacency
-of the guarantee that holds the event*; an accountant therefore reads it with its default neighbour relation,
-whichever adjacency was asked for. Composed events hold tuples, so that events can be hashed and never change.
+What holds: `GaussianDpEvent(z)` is noise of z times the release's sensitivity *under the adjacency of the guarantee
+that holds the event*. So an accountant reads an event with its default neighbour relation, whichever adjacency was
+asked for. Composed events hold tuples: events can be hashed, and never change.
 """
 
 import math
@@ -75,7 +75,7 @@ def composed(events: Iterable[DpEvent]) -> DpEvent:
 def frozen(event: DpEvent) -> DpEvent:
     """The same event with tuples in place of lists, which its owner could still change."""
     if isinstance(event, ComposedDpEvent):
-        return ComposedDpEvent(tuple(frozen(part) for part in event.events))
+        return ComposedDpEvent(tuple(map(frozen, event.events)))
     if isinstance(event, SelfComposedDpEvent):
         return SelfComposedDpEvent(frozen(event.event), event.count)
     if isinstance(event, PoissonSampledDpEvent):

@@ -1,12 +1,15 @@
 """The gate: the only way from data to what leaves, and from an algorithm to noise.
 
-A gate is opened on a promise. Everything that is released passes through `Gate.release`, which hands the mechanism a
-`Grant`; the grant counts releases, not random words, and raises when a release is not in the plan, is of another kind,
-or was already made as often as planned. `finish` raises when one is missing. A planned release may be left out with
-`skip`, for a reason that is itself public. What all of it costs is the gate's `guarantee`.
+A gate is opened on a promise. What holds, and must never change:
 
-The methods that stand for all that a run can draw are few: `release`, `samples` (and `sample`), `publicly` and
-`secret_normals`. Tests record and replay runs there, and nowhere else.
+- Everything that is released passes through `Gate.release`, which hands the mechanism a `Grant`.
+- A release is refused when it is not in the plan, is of another kind, or was made as often as planned.
+- A grant counts releases, not random words. It ends with the release that it was made for.
+- `finish` refuses to end when a planned release is missing. One may be left out with `skip`, for a public reason.
+- What all of it costs is the gate's `guarantee`.
+
+A run draws by four methods: `release`, `samples` (and `sample`), `publicly` and `secret_normals`. Tests record and
+replay runs there, and nowhere else.
 """
 
 import math
@@ -15,10 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
-from tacit.privacy.checks import Adjacency
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import MAX_BITS
@@ -28,9 +30,9 @@ from tacit.privacy.plan import Kind, Promise, Release
 if TYPE_CHECKING:
     from tacit.privacy.mechanisms.sensitivity import Sensitivity
 
-Integers = NDArray[np.int64]
 Progress = Callable[[str, int, int], None]
 Out = TypeVar("Out", covariant=True)
+Kept = TypeVar("Kept")
 
 
 class PlanViolationError(RuntimeError):
@@ -46,43 +48,45 @@ class Mechanism(Protocol[Out]):
 
     @property
     def draw(self) -> Callable[..., Out]:
-        """What makes the release of a grant and values: it checks them, takes the grant, and draws from its source."""
+        """Makes the release from a grant and values: it checks them, takes the grant, and draws from its source."""
 
 
 class Grant:
-    """Leave to make releases of one name, which a mechanism takes when its values were found to be in order."""
+    """Leave to make releases of one name and kind. A mechanism takes it once its values were found to be in order."""
 
-    __slots__ = ("_gate", "_is_open", "kind", "name", "taken")
+    __slots__ = ("_gate", "_release", "adjacency", "is_open", "multiplier", "name", "taken")
 
     def __init__(self, gate: "Gate", name: str, kind: Kind) -> None:
-        self._gate, self.name, self.kind = gate, name, kind
-        self._is_open, self.taken = True, 0
-
-    @property
-    def multiplier(self) -> float:
-        """Noise over sensitivity."""
-        return self._gate.multiplier(self.name)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The neighbour relation that the sensitivity is to be taken for."""
-        return self._gate.adjacency
+        release = gate._releases[name]
+        if release.kind != kind:
+            raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {kind}")
+        self._gate, self._release, self.name = gate, release, name
+        self.multiplier, self.adjacency = gate.multiplier(name), gate.adjacency
+        self.is_open, self.taken = True, 0
 
     def take(self, count: int = 1) -> NoiseSource:
         """Count one release, or several, and give the source that their noise is drawn from."""
-        if not self._is_open:
+        if not self.is_open:
             raise PlanViolationError(f"the grant of release {self.name!r} ended with that release")
-        source = self._gate._take(self.name, self.kind, count)
+        gate, release = self._gate, self._release
+        gate._count(release, checks.count("count", count))
+        if gate._sampled.pop(release.name, None) != count and release.sampling < 1.0:
+            raise PlanViolationError(
+                f"release {release.name!r} is planned on a fresh sample of the rows; call sample() before it"
+            )
         self.taken += count
-        return source
-
-    def close(self) -> None:
-        """Take nothing more: a grant is for the one call of `Gate.release` that made it."""
-        self._is_open = False
+        return gate._source
 
     def samples(self, count: int) -> tuple[Integers, Integers]:
         """The samples of the next releases: see `Gate.samples`."""
         return self._gate.samples(self.name, count)
+
+
+class _ByName(dict[str, Kept]):
+    """What is kept for each planned release."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise PlanViolationError(f"release {name!r} is not in the plan, which has {', '.join(map(repr, self))}")
 
 
 class Gate:
@@ -97,7 +101,12 @@ class Gate:
     progress : callable, optional
         Called as progress(name, made, planned) after each release: how far the plan has come, which is public.
     made : mapping of str to int, optional
-        How many releases of each name were made under this promise before, as a ledger on disk holds them.
+        How many releases of each name were made under this promise before, as a ledger on disk says.
+
+    Attributes
+    ----------
+    adjacency : {"add-remove", "replace-one"}
+        The neighbour relation that sensitivities are to be taken for.
 
     Examples
     --------
@@ -120,16 +129,19 @@ class Gate:
         made: Mapping[str, int] | None = None,
     ) -> None:
         self.promise = promise
+        self.adjacency = promise.budget.adjacency
         self._source = source
         self._progress = progress
-        self._releases = {release.name: release for release in promise.plan.releases}
-        self._left = {release.name: release.count for release in promise.plan.releases}
+        self._releases: _ByName[Release] = _ByName()
+        self._left: _ByName[int] = _ByName()
         self._sampled: dict[str, int] = {}  # samples drawn for releases that are still to be made
+        for release in promise.plan.releases:
+            self._releases[release.name], self._left[release.name] = release, release.count
         for name, count in (made or {}).items():
-            release = self._planned(name)
             self._left[name] -= checks.count("made", count, least=0)
             if self._left[name] < 0:
-                raise PlanViolationError(f"release {name!r} was made {count} times, of {release.count} planned")
+                planned = self._releases[name].count
+                raise PlanViolationError(f"release {name!r} was made {count} times, of {planned} planned")
 
     @classmethod
     def open(
@@ -160,28 +172,17 @@ class Gate:
         stacklevel : int
             Whom the warning points to: by default the caller of the function that opens the gate.
         """
-        if key is None:
-            source = NoiseSource.for_fit(seed, stacklevel=stacklevel + 1)
-        elif seed is None:
-            source = NoiseSource.from_key(key, seeded=seeded)
-        else:
-            raise TypeError("a gate takes a seed or a key, not both")
+        if seed is not None:
+            if key is not None:
+                raise TypeError("a gate takes a seed or a key, not both")
+            checks.warn_of_seed(stacklevel=stacklevel)
+        source = NoiseSource(seed) if key is None else NoiseSource.from_key(key, seeded=seeded)
         return cls(promise, source, progress=progress, made=made)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The neighbour relation that sensitivities are to be taken for."""
-        return self.promise.budget.adjacency
-
-    @property
-    def seeded(self) -> bool:
-        """Whether the noise can be reproduced by someone who knows a number."""
-        return self._source.seeded
 
     @property
     def guarantee(self) -> Guarantee:
         """What the whole promise gives away; it holds however much of it was made."""
-        return self.promise.guarantee(seeded=self.seeded)
+        return self.promise.guarantee(seeded=self._source.seeded)
 
     @property
     def made(self) -> dict[str, int]:
@@ -190,11 +191,11 @@ class Gate:
 
     def left(self, name: str) -> int:
         """How many releases of this name the plan still allows."""
-        return self._left[self._planned(name).name]
+        return self._left[name]
 
     def multiplier(self, name: str) -> float:
-        """Noise over sensitivity of the named release: public, and what a solver weighs its answers by."""
-        return self.promise.multiplier(self._planned(name).name)
+        """Noise over sensitivity of the named release. Public: a solver may weigh its answers by it."""
+        return self.promise.multiplier(self._releases[name].name)
 
     def noise(self, name: str, sensitivity: "Sensitivity") -> float:
         """The standard deviation of the noise (Laplace: its scale) on a release with this sensitivity. Public."""
@@ -203,11 +204,10 @@ class Gate:
     def release(self, name: str, mechanism: Mechanism[Out], *values: Any) -> Out:
         """What the mechanism makes of these values, as the planned release of this name."""
         grant = Grant(self, name, mechanism.kind)
-        self._require_kind(self._planned(name), mechanism.kind)
         try:
             out = mechanism.draw(grant, *values)
         finally:
-            grant.close()
+            grant.is_open = False
         if not grant.taken:
             raise PlanViolationError(f"release {name!r} left without being counted; its mechanism took no grant")
         return out
@@ -218,7 +218,7 @@ class Gate:
 
     def samples(self, name: str, count: int) -> tuple[Integers, Integers]:
         """The rows that take part in each of the next releases, one after the other, and where each sample starts."""
-        release = self._planned(name)
+        release = self._releases[name]
         if name in self._sampled:
             raise PlanViolationError(f"release {name!r} has its sample; a second one to choose from is not planned")
         drawn = samplers.poisson_samples(
@@ -236,49 +236,27 @@ class Gate:
             return np.argsort(self._source.words(size), kind="stable").astype(np.int64, copy=False)
         return (self._source.words(count) % np.uint64(size)).astype(np.int64)
 
-    def secret_normals(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    def secret_normals(self, shape: tuple[int, ...]) -> Floats:
         """Standard normals for state that each row keeps to itself: never released, so they cost nothing.
 
-        The shape must be public, as that of a release.
+        The shape must be public, as that of a release is.
         """
         return np.ldexp(samplers.normals(self._source, math.prod(shape)), -MAX_BITS).reshape(shape)
 
     def skip(self, name: str, count: int = 1) -> None:
-        """Leave out planned releases; their cost stays in the guarantee. The reason must not depend on private data."""
-        self._count(self._planned(name), checks.count("count", count))
+        """Leave out planned releases, for a reason that no private data decides. The guarantee still counts them."""
+        self._count(self._releases[name], checks.count("count", count))
         self._sampled.pop(name, None)
 
     def finish(self) -> None:
         """Check that everything planned was released or skipped."""
-        missing = {name: left for name, left in self._left.items() if left}
-        if missing:
-            words = ", ".join(f"{name!r} ({left} of {self._releases[name].count})" for name, left in missing.items())
+        if any(self._left.values()):
+            missing = ((name, left, self._releases[name].count) for name, left in self._left.items() if left)
+            words = ", ".join(f"{name!r} ({left} of {planned})" for name, left, planned in missing)
             raise PlanViolationError(f"planned but neither released nor skipped: {words}")
 
-    def _planned(self, name: str) -> Release:
-        if name not in self._releases:
-            raise PlanViolationError(
-                f"release {name!r} is not in the plan, which has {', '.join(map(repr, self._releases))}"
-            )
-        return self._releases[name]
-
-    @staticmethod
-    def _require_kind(release: Release, kind: Kind) -> None:
-        if release.kind != kind:
-            raise PlanViolationError(f"release {release.name!r} is planned as {release.kind}, not as {kind}")
-
-    def _take(self, name: str, kind: Kind, count: int) -> NoiseSource:
-        release = self._planned(name)
-        self._require_kind(release, kind)
-        self._count(release, checks.count("count", count))
-        if release.sampling < 1.0 and self._sampled.get(name) != count:
-            raise PlanViolationError(
-                f"release {name!r} is planned on a fresh sample of the rows; call sample() before it"
-            )
-        self._sampled.pop(name, None)
-        return self._source
-
     def _count(self, release: Release, count: int) -> None:
+        """Take so many off what is left of a release, or refuse."""
         left = self._left[release.name]
         if count > left:
             raise PlanViolationError(
@@ -287,7 +265,7 @@ class Gate:
             )
         self._left[release.name] -= count
         if self._progress is not None:
-            planned = sum(r.count for r in self._releases.values())
+            planned = sum(one.count for one in self._releases.values())
             self._progress(release.name, planned - sum(self._left.values()), planned)
 
     def __enter__(self) -> Self:

@@ -1,13 +1,15 @@
 """Gaussian differential privacy: the exact formulas, as pure functions.
 
-A mechanism is mu-GDP when telling two neighbouring inputs apart is at least as hard as telling N(0, 1)
-from N(mu, 1). K adaptive Gaussian releases with sensitivities D_i and standard deviations s_i are exactly
-mu-GDP with `mu^2 = sum (D_i / s_i)^2`, and mu-GDP is (epsilon, delta)-DP exactly when
+A mechanism is mu-GDP when telling two neighbouring inputs apart is at least as hard as telling N(0, 1) from N(mu, 1). K
+adaptive Gaussian releases with sensitivities D_i and standard deviations s_i are exactly mu-GDP with
+`mu^2 = sum (D_i / s_i)^2`, and mu-GDP is (epsilon, delta)-DP exactly when
 
     delta >= Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
-Nothing is lost in either direction, so these are the formulas of every plan made of Gaussians alone. The
-solvers of `mu` and `epsilon` return the safe side of the root: `delta_from_mu` never exceeds the delta asked.
+Nothing is lost in either direction. So these are the formulas of every plan that is made of Gaussians alone.
+
+What holds: a mu or an epsilon that is solved for is on the safe side of the root. `delta_from_mu` of it never exceeds
+the delta asked for.
 """
 
 import math
@@ -46,9 +48,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
 
 def mu_from_budget(epsilon: float, delta: float) -> float:
     """The largest mu for which mu-GDP implies (epsilon, delta)-DP; infinite for an infinite epsilon."""
-    epsilon = checks.real("epsilon", epsilon)
-    if epsilon < 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
+    epsilon = checks.non_negative("epsilon", epsilon, finite=False)
     delta = checks.open_unit("delta", delta)
     if math.isinf(epsilon):
         return math.inf
@@ -62,9 +62,7 @@ def mu_from_budget(epsilon: float, delta: float) -> float:
 
 def epsilon_from_mu(mu: float, delta: float) -> float:
     """The smallest epsilon for which mu-GDP implies (epsilon, delta)-DP."""
-    mu = checks.real("mu", mu)
-    if mu < 0:
-        raise ValueError(f"mu must be at least 0, got {mu!r}")
+    mu = checks.non_negative("mu", mu, finite=False)
     delta = checks.open_unit("delta", delta)
     if delta_from_mu(mu, 0.0) <= delta:
         return 0.0

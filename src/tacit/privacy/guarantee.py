@@ -1,4 +1,8 @@
-"""What a fit gives away: a frozen statement that can be read, stored, recomputed and composed."""
+"""What a fit gives away: a frozen statement that can be read, stored, recomputed and composed.
+
+What holds: the event costs at most the stated epsilon at the stated delta, by the accountants of `accounting`. A number
+is never printed smaller than it is. What `to_dict` and `to_json` wrote is read back with every digit.
+"""
 
 import html
 import json
@@ -11,7 +15,7 @@ from typing import Any
 from dp_accounting import DpEvent
 
 from tacit.privacy import accounting, checks, events
-from tacit.privacy.checks import Adjacency
+from tacit.privacy.checks import ADJACENCIES, Adjacency
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,9 @@ class Guarantee:
     unit: str = "row"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", checks.non_negative("epsilon", self.epsilon, finite=False))
         object.__setattr__(self, "delta", checks.open_unit("delta", self.delta))
-        object.__setattr__(self, "adjacency", checks.adjacency(self.adjacency))
+        object.__setattr__(self, "adjacency", checks.one_of("adjacency", self.adjacency, ADJACENCIES))
         object.__setattr__(self, "n_rows", checks.count("n_rows", self.n_rows))
         checks.printable("solver", self.solver)  # it is shown, and may come from a file
         if not isinstance(self.event, DpEvent):
@@ -131,7 +135,7 @@ class Guarantee:
     def from_json(cls, text: str) -> "Guarantee":
         """The guarantee that `to_json` wrote."""
         try:
-            return cls.from_dict(json.loads(text, object_pairs_hook=_unique_keys))
+            return cls.from_dict(json.loads(text, object_pairs_hook=checks.unique_keys))
         except RecursionError as error:
             raise ValueError("not a guarantee: nested too deeply") from error
 
@@ -160,17 +164,17 @@ class Guarantee:
 def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> Guarantee:
     """The joint guarantee of several fits that may have seen the same rows.
 
-    The events are accounted together, which is tighter than adding epsilons; the sum is kept where it happens to be
-    lower (fits of different kinds, each accounted by its own accountant).
+    The events are accounted together, which is tighter than adding epsilons. Where the sum of epsilons is lower it is
+    taken: this can be so for fits of different kinds, each of which has an accountant of its own.
 
     It holds for a list of fits that was fixed beforehand: how many there are, and with which epsilon, delta and solver.
     What is fitted may be chosen after looking at earlier fits: columns, targets, penalties. How many fits there are,
-    and how much each of them spends, may not. Whoever goes on until something is seen, or chooses the next epsilon by
-    it, has a list that says something about the data itself: delta can then be more than ten times the one stated.
+    and how much each of them spends, may not. If earlier results decide when to stop, or what to spend next, then the
+    list itself tells something of the data: delta can be more than ten times the one stated.
 
     So give the whole list that was fixed, with the fits that were not made after all. Where the list cannot be known
-    beforehand fix a total: fit no more when the next epsilon would take the sum of epsilons beyond it, or the next
-    delta the sum of deltas, and state these two totals, not what `compose` says of the fits that were made.
+    beforehand, fix two totals: one of epsilon and one of delta. Fit no more when the next fit would take a sum beyond
+    its total. State these two totals, and not what `compose` says of the fits that were made.
 
     Parameters
     ----------
@@ -204,22 +208,6 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
         n_rows=max(part.n_rows for part in parts),
         seeded=any(part.seeded for part in parts),
     )
-
-
-def _epsilon(value: object) -> float:
-    """At least 0: a composition of very little can round to nothing."""
-    number = checks.real("epsilon", value)
-    if number < 0:
-        raise ValueError(f"epsilon must be at least 0, got {number!r}")
-    return number
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; a key given twice could say one thing to a reader and another to a parser."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        raise ValueError("not a guarantee: a key is given twice")
-    return values
 
 
 def _short(delta: float) -> str:

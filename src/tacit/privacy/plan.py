@@ -1,20 +1,21 @@
-"""A plan: every release a fit will make, fixed before the data is read.
+"""A plan: every release that a fit will make, fixed before the data is read.
 
-A `Release` states a kind, a count and its part of the budget. A `Plan` is a tuple of releases; `calibrate` turns
-it and a `Budget` into a `Promise`, in which every release has its noise multiplier, and which says whom it protects
-and what will run. A `Gate` is opened on a promise, and only a gate hands out noise. All of them are frozen values that
-never see data.
+- A `Release` states a kind, a count and its part of the budget.
+- A `Plan` is a tuple of releases.
+- `Plan.calibrate` makes a `Promise` of a plan and a `Budget`. In it every release has its noise multiplier; it also
+  says whom it protects and what will run.
+
+What holds: all of them are frozen values that never see data. A `Gate` is opened on a promise, and only a gate hands
+out noise.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, get_args
 
 from dp_accounting import DpEvent
 
-from tacit.privacy import checks, events
+from tacit.privacy import accounting, checks, events
 from tacit.privacy.budget import Budget
 from tacit.privacy.guarantee import Guarantee
 
@@ -123,14 +124,15 @@ class Plan:
     def __init__(self, *releases: Release) -> None:
         if not releases:
             raise ValueError("a plan needs at least one release; one that releases nothing has nothing to calibrate")
+        once: set[str] = set()
+        twice: set[str] = set()
         for release in releases:
             if not isinstance(release, Release):
                 raise TypeError(f"a plan is made of Release objects, got {type(release).__name__}")
-        counts = Counter(release.name for release in releases)
-        twice = sorted(name for name, count in counts.items() if count > 1)
+            (twice if release.name in once else once).add(release.name)
         if twice:
-            raise ValueError(f"names in a plan must be unique, got twice: {', '.join(twice)}")
-        object.__setattr__(self, "releases", tuple(releases))
+            raise ValueError(f"names in a plan must be unique, got twice: {', '.join(sorted(twice))}")
+        object.__setattr__(self, "releases", releases)
 
     def __add__(self, other: "Plan") -> "Plan":
         if not isinstance(other, Plan):
@@ -172,18 +174,15 @@ class Promise:
     def __post_init__(self) -> None:
         object.__setattr__(self, "event", self.plan.event(self.multipliers))
 
-    @cached_property
-    def _by_name(self) -> dict[str, float]:
-        return {r.name: z for r, z in zip(self.plan.releases, self.multipliers, strict=True)}
-
     def multiplier(self, name: str) -> float:
         """Noise over sensitivity of the named release; 0 in the non-private limit."""
-        if name not in self._by_name:
-            raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(self._by_name)}")
-        return self._by_name[name]
+        for release, multiplier in zip(self.plan.releases, self.multipliers, strict=True):
+            if release.name == name:
+                return multiplier
+        raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(r.name for r in self.plan.releases)}")
 
     def part(self, prefix: str) -> "Promise":
-        """The releases whose names begin so, under their names without it, with the multipliers of the whole plan."""
+        """The releases whose names begin with `prefix`, named without it; multipliers are those of the whole plan."""
         own = [
             (replace(release, name=release.name.removeprefix(prefix)), multiplier)
             for release, multiplier in zip(self.plan.releases, self.multipliers, strict=True)
@@ -192,8 +191,14 @@ class Promise:
         return replace(self, plan=Plan(*(release for release, _ in own)), multipliers=tuple(z for _, z in own))
 
     def guarantee(self, *, seeded: bool) -> Guarantee:
-        """The statement that holds once no more than the plan was released, with noise of a seed or without one."""
+        """The statement that holds if no more than the plan is released; `seeded`: with noise from a seed."""
         budget = self.budget
         return Guarantee(
             budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event, self.unit.n, seeded, self.unit.kind
         )
+
+    def spent(self, event: DpEvent, *, seeded: bool) -> Guarantee:
+        """The same for a part of the plan, the event of all that was made so far: with the epsilon of that event."""
+        whole = self.guarantee(seeded=seeded)
+        epsilon = accounting.epsilon_of(event, whole.delta) if self.budget.is_private else whole.epsilon
+        return replace(whole, epsilon=epsilon, event=event)

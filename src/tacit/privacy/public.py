@@ -1,6 +1,6 @@
 """Random numbers that everybody may know: for choices that several parties must make alike, such as a sketch.
 
-They come from an agreed number and hide nothing. Noise comes from a gate.
+What holds: they come from an agreed number and hide nothing. Noise comes from a gate.
 """
 
 import numpy as np

@@ -36,17 +36,13 @@ def penalty_strength(name: str, value: object) -> float:
     return strength
 
 
-def target_bounds(bounds: Any) -> tuple[float, float] | None:
-    """`y_bounds` as a pair (low, high)."""
-    if bounds is None:
-        return None
-    try:
-        first, second = bounds
-    except (TypeError, ValueError):
-        raise ValueError(f"y_bounds must be a pair (low, high), got {bounds!r}") from None
-    low, high = checks.real("y_bounds[0]", first), checks.real("y_bounds[1]", second)
-    if not -LARGEST <= low < high <= LARGEST:
-        raise ValueError(f"y_bounds must lie within {LARGEST:g} of zero with low < high, got {bounds!r}")
+def interval(name: str, bounds: Any, least: float = 0.0) -> tuple[float, float]:
+    """Bounds (low, high) of numbers such as a target, with `least` between them."""
+    first, second = _pair(name, bounds)
+    low, high = checks.real(f"{name}[0]", first), checks.real(f"{name}[1]", second)
+    if not -LARGEST <= low < high <= LARGEST or high - low < least:
+        apart = f"{least:g} apart or more, " if least else ""
+        raise ValueError(f"{name} must lie within {LARGEST:g} of zero with low < high, {apart}got {bounds!r}")
     return low, high
 
 
@@ -57,10 +53,7 @@ def coefficient_bounds(bounds: Any, d: int | None = None) -> tuple[Floats | floa
     """
     if bounds is None:
         return None
-    try:
-        first, second = bounds
-    except (TypeError, ValueError):
-        raise ValueError(f"coef_bounds must be a pair (low, high), got {_described(bounds)}") from None
+    first, second = _pair("coef_bounds", bounds)
     low, high = _side("coef_bounds[0]", first, -math.inf, d), _side("coef_bounds[1]", second, math.inf, d)
     if np.size(low) != np.size(high) and min(np.ndim(low), np.ndim(high)) == 1:
         raise ValueError(
@@ -71,6 +64,14 @@ def coefficient_bounds(bounds: Any, d: int | None = None) -> tuple[Floats | floa
         where = "" if max(np.ndim(low), np.ndim(high)) == 0 else f" for feature {crossed[0]}"
         raise ValueError(f"coef_bounds must be a pair with low <= high, got low > high{where}")
     return None if np.all(np.isinf(low) & np.isinf(high)) else (low, high)
+
+
+def _pair(name: str, bounds: Any) -> tuple[Any, Any]:
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a pair (low, high), got {_described(bounds)}") from None
+    return low, high
 
 
 def _side(name: str, value: Any, none: float, d: int | None) -> Floats | float:
@@ -139,8 +140,3 @@ def _described(value: Any) -> str:
         return f"an array of shape {value.shape} and type {value.dtype}"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
-
-
-def verbosity(value: Any) -> int:
-    """`verbose`: True, False or a number of at least 0."""
-    return int(value) if isinstance(value, bool) else checks.count("verbose", value, least=0)

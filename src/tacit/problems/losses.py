@@ -35,7 +35,8 @@ class Loss:
     curvature : float
         An upper bound on the second derivative in the margin.
     typical : float
-        What is left of it on standardised columns where many gradients are clipped; for the noise that is stated.
+        The second derivative to expect on standardised columns, where many gradients are clipped. It goes into the
+        noise that a fit states.
     slope : float
         An upper bound on the absolute derivative in the margin; infinite for a loss that grows faster.
 

@@ -4,8 +4,8 @@ A solver must not let one row touch another's arithmetic, as BLAS does in the la
 the row. `tacit.problems.losses` applies the same formulas to arrays, so that each is written once.
 
 A compiled function is told the loss by its code. `margin` is x.w, and slopes are derivatives in it. `target` is a real
-number for the squared and Huber losses, and -1 or +1 for the logistic loss and the hinges. `shape` is what two of them
-need one number more for: where the Huber loss turns linear, and over which width the kink of the hinge is rounded.
+number for the squared and Huber losses, and -1 or +1 for the logistic loss and the hinges. `shape` is one number
+more, for two of them: where the Huber loss turns linear, and over which width the kink of the hinge is rounded.
 """
 
 import math

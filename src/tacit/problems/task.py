@@ -82,8 +82,10 @@ class LinearTask(Task):
         p = self.penalty
         has_l1, has_l2 = bool(np.any(np.greater(p.l1, 0.0))), bool(np.any(np.greater(p.l2, 0.0)))
         bounded = bool(np.any(np.isfinite(p.low)) or np.any(np.isfinite(p.high)))
-        asked: dict[PenaltyName, bool] = {"l2": has_l2 or not has_l1, "l1": has_l1, "bounds": bounded}
-        return tuple(name for name, wanted in asked.items() if wanted)
+        asked: list[PenaltyName] = ["l2"] if has_l2 or not has_l1 else []
+        asked += ["l1"] if has_l1 else []
+        asked += ["bounds"] if bounded else []
+        return tuple(asked)
 
     @property
     def width(self) -> int:
@@ -92,7 +94,7 @@ class LinearTask(Task):
 
     @property
     def calm(self) -> float:
-        """How far the noise is below what matters: above 1, rules may give up what they hold against noise."""
+        """How small the noise is: above 1, rules need no protection against it."""
         return 1e-3 / self.nu if self.nu > 0 else math.inf
 
     @property

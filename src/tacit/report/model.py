@@ -3,24 +3,18 @@
 It is made from released numbers and public parameters only, so it may be shown to whoever may see the model.
 """
 
-import math
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import expit, ndtr
 from sklearn.utils.validation import check_is_fitted
 
-from tacit import __version__
 from tacit._types import Floats
 from tacit.estimators.base import dense
-from tacit.privacy import Guarantee, UnsupportedEventError
-from tacit.report.page import COLOURS, Part, escaped, interval, page, section, stacked_bar, swatch, table
+from tacit.report.guarantee import check, in_words
+from tacit.report.page import COLOURS, Part, escaped, interval, number, page, section, stacked_bar, swatch, table
 
 Grade = Literal["voids", "told", "public", "outside"]
 
@@ -79,8 +73,7 @@ def model_report(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from tacit import LogisticRegression
     >>> from tacit.report.model import model_report
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> model = LogisticRegression(epsilon=1.0, classes=[0, 1]).fit(*load_breast_cancer(return_X_y=True))
     >>> "had any one row been left out" in model_report(model)
     True
     """
@@ -91,11 +84,11 @@ def model_report(
     body = (
         f"<header><h1>{escaped(title)}</h1>"
         f'<p class="soft">{escaped(model.guarantee_)}</p></header>\n'
-        + section("guarantee", "What is guaranteed", _in_words(model.guarantee_))
+        + section("guarantee", "What is guaranteed", in_words(model.guarantee_))
         + section("budget", "What the budget went to", _budget(model.plan_))
         + section("coefficients", "What was learned, and how noisy it is", _coefficients(model, labels, note))
         + section("not-covered", "What is not covered", _not_covered([*remarks, *_own_remarks(model)]))
-        + section("check", "Check it yourself", _check(model.guarantee_))
+        + section("check", "Check it yourself", check(model.guarantee_))
     )
     return page(title, body)
 
@@ -106,76 +99,6 @@ def _names(model: Any, names: Sequence[str] | None) -> list[str]:
     if len(names) != model.n_features_in_:
         raise ValueError(f"names must hold {model.n_features_in_} names, one for each feature, got {len(names)}")
     return [str(name) for name in names]
-
-
-# --- the guarantee in words ------------------------------------------------------------------------------------------
-
-
-def _in_words(guarantee: Guarantee) -> str:
-    facts = {
-        "epsilon": "infinite" if math.isinf(guarantee.epsilon) else f"{guarantee.epsilon:g}",
-        "delta": _at_most(guarantee.delta),
-        "neighbours": guarantee.adjacency,
-        "protected unit": "one row",
-        "rows (public)": f"{guarantee.n_rows:,}",
-        "solver": guarantee.solver,
-    }
-    cards = "".join(f"<div><dt>{name}</dt><dd>{escaped(value)}</dd></div>" for name, value in facts.items())
-    text = [f'<p class="lead">{_sentence(guarantee)}</p>']
-    if math.isfinite(guarantee.epsilon):
-        text.append(f"<p>{_attack(guarantee)}</p>")
-        text.append(
-            "<p>This holds whatever else anyone knows, now or later, and for everything computed from the model: its"
-            " predictions on new rows, this report. Someone with several rows is protected less: with k rows, epsilon"
-            " is up to k times as large, and delta grows too.</p>"
-        )
-    text += [f'<p class="alarm">{warning}</p>' for warning in _warnings(guarantee)]
-    return f'<dl class="facts">{cards}</dl>\n' + "\n".join(text) + "\n"
-
-
-def _sentence(guarantee: Guarantee) -> str:
-    if math.isinf(guarantee.epsilon):
-        return "Nothing: epsilon is infinite, and the model was fitted without noise."
-    change = "been left out" if guarantee.adjacency == "add-remove" else "held anything else"
-    return (
-        "Whatever anyone concludes from this model, they would have concluded with nearly the same probability had any"
-        f" one row {change}: the probabilities differ by a factor of at most e<sup>epsilon</sup> ="
-        f" {_number(math.exp(min(guarantee.epsilon, 700.0)))}, plus delta = {_at_most(guarantee.delta)}."
-    )
-
-
-def _attack(guarantee: Guarantee) -> str:
-    """The best guess between two neighbours: (e^epsilon + delta) / (e^epsilon + 1) is right, or Phi(mu / 2)."""
-    share = expit(guarantee.epsilon) + guarantee.delta * expit(-guarantee.epsilon)
-    what = (
-        "whether one given row was among them"
-        if guarantee.adjacency == "add-remove"
-        else "which of two given rows was among them"
-    )
-    text = (
-        f"Someone who knows all other rows and has to guess {what} is right at most {_percent(share)} of the time;"
-        " tossing a coin is right 50%."
-    )
-    try:
-        mu = guarantee.mu
-    except UnsupportedEventError:
-        return text
-    return text + (
-        f" All noise here is Gaussian, so the exact limit is known: the fit is mu-GDP with mu = {mu:.3g}, and the guess"
-        f" is right at most {_percent(float(ndtr(mu / 2)))} of the time."
-    )
-
-
-def _warnings(guarantee: Guarantee) -> Iterable[str]:
-    if guarantee.seeded:
-        yield (
-            "The noise was drawn from a fixed <code>random_state</code>. Whoever knows that number can take the noise"
-            " off again: the guarantee holds only against those who do not."
-        )
-    if guarantee.delta >= 1 / guarantee.n_rows:
-        yield "delta is not below one over the number of rows, so it would allow publishing one row outright."
-    if 10 < guarantee.epsilon < math.inf:
-        yield f"epsilon = {guarantee.epsilon:g} is large: the factor above allows nearly any conclusion about a person."
 
 
 # --- the budget ------------------------------------------------------------------------------------------------------
@@ -199,7 +122,7 @@ def _budget(calibrated: Any) -> str:
                 f"{release.count:,}",
                 release.kind,
                 "all" if release.sampling == 1 else f"{release.sampling:.3g} of them, by chance",
-                "none" if multiplier == 0 else _number(multiplier),
+                "none" if multiplier == 0 else number(multiplier),
             ]
         )
     told = "; ".join(f"{part.name} {part.share / sum(shares):.1%}" for part in parts)
@@ -245,7 +168,7 @@ def _coefficients(model: Any, names: list[str], note: str | None) -> str:
         )
     if getattr(model, "y_bounds_", None) is not None:
         low, high = model.y_bounds_
-        text.append(f"<p>The target was clipped to [{_number(low)}, {_number(high)}].</p>\n")
+        text.append(f"<p>The target was clipped to [{number(low)}, {number(high)}].</p>\n")
     if note is not None:
         text.append(f"<p>{escaped(note)}</p>\n")
     for output, (row, level) in enumerate(zip(coef, noise, strict=True)):
@@ -254,8 +177,8 @@ def _coefficients(model: Any, names: list[str], note: str | None) -> str:
             _coefficient_row(names[j], row[j], level[j], span[j], largest, _range(model, j) if bounded else None)
             for j in order
         ]
-        cells.append(["intercept", _number(intercepts[output]), *[""] * (len(cells[0]) - 2)])
-        axis = f"{'change over the range' if bounded else 'coefficient'}, {_number(-largest)} to {_number(largest)}"
+        cells.append(["intercept", number(intercepts[output]), *[""] * (len(cells[0]) - 2)])
+        axis = f"{'change over the range' if bounded else 'coefficient'}, {number(-largest)} to {number(largest)}"
         head = ["column", "coefficient", "noise level", axis, ""]
         faint = int(np.sum(np.abs(row) <= 2 * level)) if np.any(level > 0) else 0
         caption = f"{faint:,} of {len(row):,} coefficients are within two noise levels of zero."
@@ -281,7 +204,7 @@ def _coefficient_row(
     faint = noise > 0 and abs(value) <= 2 * noise
     cells = [
         escaped(name),
-        _number(value),
+        number(value),
         f"± {noise:.2g}" if noise > 0 else "no noise",
         interval(value * span, 2 * noise * span, largest),
         '<span class="mark">could be noise</span>' if faint else "",
@@ -290,7 +213,7 @@ def _coefficient_row(
 
 
 def _range(model: Any, j: int) -> str:
-    return f"[{_number(model.clip_low_[j])}, {_number(model.clip_high_[j])}]"
+    return f"[{number(model.clip_low_[j])}, {number(model.clip_high_[j])}]"
 
 
 def _output(model: Any) -> str:
@@ -351,40 +274,3 @@ def _not_covered(remarks: Sequence[Remark]) -> str:
         if items:
             text.append(f'<h3>{heading}</h3>\n<ul class="{grade}">{items}</ul>\n')
     return "".join(text)
-
-
-# --- check it --------------------------------------------------------------------------------------------------------
-
-_RECIPE = """from tacit.privacy import Guarantee
-
-guarantee = Guarantee.from_json(open("guarantee.json").read())  # the text below
-print(guarantee)
-print(guarantee.recompute())  # at most the epsilon stated, from the noise alone"""
-
-
-def _check(guarantee: Guarantee) -> str:
-    versions = {name: metadata.version(name) for name in ("numpy", "scikit-learn", "dp-accounting")}
-    told = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return (
-        "<p>The guarantee follows from the releases listed above, which are stored with it as one event of the"
-        " <code>dp_accounting</code> library. Any accountant for such events can recompute its epsilon:</p>\n"
-        f"<pre><code>{escaped(_RECIPE)}</code></pre>\n"
-        f'<details><summary>The guarantee as JSON</summary><pre id="guarantee-json">{escaped(guarantee.to_json())}'
-        "</pre></details>\n"
-        f'<p class="soft">Made by tacit {__version__} with Python {platform.python_version()}, {told}.</p>\n'
-    )
-
-
-def _number(value: float) -> str:
-    """Four digits, with a sign that does not break."""
-    return f"{value:.4g}".replace("-", "\u2212")
-
-
-def _at_most(value: float) -> str:
-    """Two digits, rounded up."""
-    return f"{float(Decimal(repr(float(value))).normalize(Context(prec=2, rounding=ROUND_CEILING))):g}"
-
-
-def _percent(share: float) -> str:
-    """Rounded up to a tenth, for a limit stays a limit."""
-    return f"{min(math.ceil(share * 1000 - 1e-9), 1000) / 10:.1f}%"

@@ -26,6 +26,11 @@ def escaped(text: object) -> str:
     return html.escape(str(text))
 
 
+def number(value: float) -> str:
+    """Four digits, with a sign that does not break."""
+    return f"{value:.4g}".replace("-", "\u2212")
+
+
 def section(name: str, heading: str, content: str) -> str:
     """A part of the page with an address of its own."""
     return f'<section id="{name}" aria-labelledby="{name}-h"><h2 id="{name}-h">{heading}</h2>\n{content}</section>\n'

@@ -4,8 +4,10 @@ A solver is a set of options. `at(task)` turns it into an algorithm, which sees 
 its plan says and returns weights. Estimators take a solver by its name, for the defaults, or as an object.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from tacit.problems.task import LinearTask, PenaltyName
 from tacit.solvers.base import Algorithm, Serves, Solution, Solver
@@ -57,15 +59,18 @@ def _default(task: LinearTask) -> type[Solver]:
     return Gradient
 
 
-def check_solver(solver: Any) -> None:
-    """Refuse what is no solver, and options that no task could have."""
+def check_solver(solver: Any, known: Mapping[str, type[Solver]] | None = None, room: str = "tacit.solvers") -> None:
+    """Refuse what is none of the known solvers, by default those of linear models, and options no task could have.
+
+    `room` is where the known ones are, for the message.
+    """
+    known = SOLVERS if known is None else known
     if isinstance(solver, str):
-        if solver != "auto" and solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(map(repr, ('auto', *SOLVERS)))}, got {solver!r}")
-    elif isinstance(solver, Solver) and type(solver) in SOLVERS.values():
+        checks.one_of("solver", solver, ("auto", *known))
+    elif isinstance(solver, Solver) and type(solver) in known.values():
         solver.check()
     else:
-        raise TypeError(f"solver must be a name or an object of tacit.solvers, got {solver!r}")
+        raise TypeError(f"solver must be a name or an object of {room}, got {solver!r}")
 
 
 def choose(solver: str | Solver, task: LinearTask) -> Solver:
@@ -83,17 +88,20 @@ def choose(solver: str | Solver, task: LinearTask) -> Solver:
 
 def _missing(serves: Serves, task: LinearTask) -> list[str]:
     """What a task asks for that is not served, in words."""
-    loss, served = f"the {task.loss.words} loss", serves.losses
-    if task.outputs > 1:
-        loss, served = f"{loss} of more than two classes", serves.multiclass
-    asked = [
-        (task.loss in served, loss),
-        (task.budget.adjacency in serves.adjacencies, f"adjacency={task.budget.adjacency!r}"),
-        *((name in serves.penalties, _WORDS[name]) for name in task.penalties),
-        (task.l1_radius is None or serves.ball, "the parameter l1_radius"),
-        (task.sparse or not serves.sparse_only, "dense rows"),
-    ]
-    return [words for served, words in asked if not served]
+    several, adjacency = task.outputs > 1, task.budget.adjacency
+    missing = []
+    if task.loss not in (serves.multiclass if several else serves.losses):
+        missing.append(f"the {task.loss.words} loss{' of more than two classes' if several else ''}")
+    if adjacency not in serves.adjacencies:
+        missing.append(f"adjacency={adjacency!r}")
+    for name in task.penalties:
+        if name not in serves.penalties:
+            missing.append(_WORDS[name])
+    if task.l1_radius is not None and not serves.ball:
+        missing.append("the parameter l1_radius")
+    if serves.sparse_only and not task.sparse:
+        missing.append("dense rows")
+    return missing
 
 
 __all__ = [

@@ -4,8 +4,10 @@ A solver holds options and nothing else; users pass it to an estimator. `at(task
 from public numbers alone, and returns the algorithm: what it will release, and how it runs.
 """
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -13,13 +15,17 @@ from tacit._types import Floats
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.checks import Adjacency
 from tacit.problems import Loss
-from tacit.problems.declared import declared_size
-from tacit.problems.task import PenaltyName
+from tacit.problems.task import PenaltyName, Task
 
 Layout = Literal["rows", "short rows", "columns", "entries"]
 """How an algorithm wants the rows stored; "entries" asks for each entry to be bounded, and not each row."""
 
 BOTH: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+
+Check = Callable[[str, Any], Any]
+"""What an option must be: takes its name and its value, and returns it as a plain number or word, or raises."""
+
+Facts = TypeVar("Facts", bound=Task)
 
 
 @dataclass(frozen=True)
@@ -48,85 +54,95 @@ class Solution:
     noise: Floats
 
 
-class Algorithm(Protocol):
-    """A solver's rules, worked out for one task."""
+@dataclass(frozen=True)
+class Algorithm(ABC, Generic[Facts]):
+    """A solver's rules, worked out for one task, and how it runs. A subclass is a frozen dataclass of these rules.
 
-    @property
-    def layout(self) -> Layout:
-        """How it wants the rows stored."""
+    `layout` is how it wants the rows stored.
+    """
 
+    layout: ClassVar[Layout] = "rows"
+
+    task: Facts
+
+    @abstractmethod
     def releases(self, share: float) -> tuple[Release, ...]:
         """Every release, with shares that add up to `share`."""
 
+    @abstractmethod
     def run(self, data: Any, gate: Gate) -> Any:
         """What it finds on bounded rows. All that leaves goes through the gate."""
 
 
+@dataclass(eq=False, repr=False)
 class Solver(BaseEstimator):
-    """The options of an algorithm. A subclass is a dataclass whose fields are the options."""
+    """The options of an algorithm. A subclass is a dataclass whose fields are made by `option`."""
 
     name: ClassVar[str]
     serves: ClassVar[Serves]
 
     def __setattr__(self, name: str, value: object) -> None:
         """Set an option. What a solver serves and is called belongs to its class: a guarantee rests on it."""
-        options = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        options = [known.name for known in fields(self)]
         if name not in options:
             raise AttributeError(f"{type(self).__name__} has the options {', '.join(options) or 'none'}, not {name!r}")
         super().__setattr__(name, value)
 
-    def check(self) -> None:
-        """Refuse options that no task could have."""
+    def check(self) -> Self:
+        """The same options as plain numbers and words; refuses what no task could have."""
+        found = {}
+        for known in fields(self):
+            value = getattr(self, known.name)
+            by_rule = value is None and known.default is None
+            found[known.name] = None if by_rule else known.metadata["check"](known.name, value)
+        return type(self)(**found)
 
-    def at(self, task: Any) -> Algorithm:  # noqa: ARG002
+    def at(self, task: Any) -> Algorithm[Any]:  # noqa: ARG002
         """The algorithm for one task; refuses what these options do not serve."""
         raise TypeError(f"{type(self).__name__} is no solver by itself")
 
 
-AVERAGES = ("last", "tail")
-"""What can be returned of released iterates: the last one, or the mean of the last ones."""
+def option(default: Any, check: Check) -> Any:
+    """An option, and what it must be. Where the default is None, None leaves it to a rule and is not checked."""
+    return field(default=default, metadata={"check": check})
+
 
 MOST_ITERATIONS = 100_000
 MOST_PASSES = 100_000
 _MOST_STEPS = 10_000_000  # of a few rows each
 
 
-def iterations(value: object, solver: str, most: int = MOST_ITERATIONS) -> int | None:
-    """`n_iter`: None for the rule. More steps than `most` are of no use, and a fit would run for hours."""
-    if value is None:
-        return None
-    number = checks.count("n_iter", value, most=None)
-    if number > most:
-        raise ValueError(
-            f"n_iter must be at most {most:,} for the {solver} solver, got {checks.shown(number)}: each step adds noise"
-            " to all others"
-        )
-    return number
+def iterations(solver: str, most: int = MOST_ITERATIONS) -> Check:
+    """A number of steps. More than `most` are of no use, and a fit would run for hours."""
+
+    def check(name: str, value: object) -> int:
+        number = checks.count(name, value, most=None)
+        if number > most:
+            raise ValueError(
+                f"{name} must be at most {most:,} for the {solver} solver, got {checks.shown(number)}: each step adds"
+                " noise to all others"
+            )
+        return number
+
+    return check
 
 
-def passes(value: object) -> float | None:
-    """`n_passes`: None for the rule."""
-    if value is None:
-        return None
-    number = checks.positive("n_passes", value)
+def pass_count(name: str, value: object) -> float:
+    """A number of passes over all rows or columns."""
+    number = checks.positive(name, value)
     if number > MOST_PASSES:
-        raise ValueError(
-            f"n_passes must be at most {MOST_PASSES:,}, got {number:g}: each pass adds noise to all others"
-        )
+        raise ValueError(f"{name} must be at most {MOST_PASSES:,}, got {number:g}: each pass adds noise to all others")
     return number
 
 
-def size(name: str, value: object) -> float | None:
-    """`clip` or `step`: None for the rule."""
-    return None if value is None else declared_size(name, value)
+def word(*accepted: str) -> Check:
+    """One of a few words."""
+    return lambda name, value: checks.one_of(name, value, accepted)
 
 
-def batch(value: object, n: int | None = None) -> int | None:
-    """`batch_size`: None for the rule; at most the number of rows, where it is known."""
-    if value is None:
-        return None
-    size = checks.count("batch_size", value)
-    if n is not None and size > n:
+def batch(size: int | None, n: int) -> int | None:
+    """`batch_size`, for a table of so many rows."""
+    if size is not None and size > n:
         raise ValueError(f"batch_size must be at most the number of rows, {n:,}, got {size!r}")
     return size
 

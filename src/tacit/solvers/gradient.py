@@ -16,7 +16,7 @@ few noisy power iterations), then T sums of gradients; all Gaussian, so the plan
   eigenvalues of x x^T - z z^T lie between -R^2 and R^2.
 - A gradient is clipped to norm C: C, and 2 C. For several classes it is the whole (K, d') gradient that is clipped and
   released at once.
-- The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`). Each row's margin and
+- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's margin and
   gradient come from a loop over that row alone.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
@@ -36,15 +36,14 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
 from tacit.bounding.magnitudes import LIMIT
-from tacit.kernels import gradient as kernels
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations
-from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, iterations, option
+from tacit.solvers.examples import on_cancer
 
 FULL_MATRIX = 2_000
 POWER_STEPS = 4
@@ -53,6 +52,7 @@ _SHRINKAGE = 0.2
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
 
+@on_cancer("n_iter=50", score=0.8)
 @dataclass(eq=False, repr=False)
 class Gradient(Solver):
     """Noisy steps on the whole table, scaled by a private estimate of the curvature.
@@ -61,63 +61,45 @@ class Gradient(Solver):
     classes, under both neighbour relations. Text, with thousands of sparse columns and two classes, is better served
     by `tacit.solvers.Text`.
 
+    Privacy: one noisy matrix of second moments, then a noisy sum of clipped gradients in each step. All noise is
+    Gaussian, and accounted exactly.
+
     Parameters
     ----------
     n_iter : int, optional
         Steps. By default 30, and more where there is little noise.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Gradient
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Gradient(n_iter=50)).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
     """
 
     name: ClassVar[str] = "gradient"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,))
 
-    n_iter: int | None = None
-
-    def check(self) -> None:
-        """Refuse a number of steps that is none."""
-        iterations(self.n_iter, self.name)
+    n_iter: int | None = option(None, iterations(name))
 
     def at(self, task: LinearTask) -> "_Steps":
-        """The steps for one task."""
-        return _Steps.of(task, iterations(self.n_iter, self.name))
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """The rules, worked out for one task, and the steps."""
-
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
-    steps: int
-    clip: float  # of a gradient
-    radius: float  # of a row, in the second moments
-    momentum: float
-
-    @classmethod
-    def of(cls, task: LinearTask, n_iter: int | None) -> "_Steps":
-        """From n, d and mu alone, and the steps that were asked for."""
+        """The rules, from n, d and mu alone, and the steps that were asked for."""
+        asked = self.check()
         width = math.sqrt(task.width)
         kappa = 0.5 * (0.05 / max(task.nu, 1e-12)) ** 0.25
         kappa = min(1.0, 1.4 * max(0.5, kappa) if task.loss == SQUARED else max(0.3, kappa))
         growth = max(1.0, math.sqrt(task.calm))
-        steps = n_iter or round(_STEPS * min(40.0, growth))
-        return cls(
+        steps = asked.n_iter or round(_STEPS * min(40.0, growth))
+        return _Steps(
             task,
             steps,
             clip=kappa * width * min(growth, _NO_CLIP),
             radius=width * min(growth, LIMIT),  # no standardised row is longer than LIMIT times the width
             momentum=max(0.0, 1.0 - _STEPS / steps),
         )
+
+
+@dataclass(frozen=True)
+class _Steps(Algorithm[LinearTask]):
+    """Preconditioned steps on all rows."""
+
+    steps: int
+    clip: float  # of a gradient
+    radius: float  # of a row, in the second moments
+    momentum: float
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The curvature, then the gradients."""
@@ -134,7 +116,7 @@ class _Steps:
         """The mean of the second half of the iterates."""
         task, steps, clip = self.task, self.steps, self.clip
         passes = Passes(task, data)
-        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, passes.depth))
+        sensitivity = passes.moves.vector(clip)
         noise = gate.noise("gradients", sensitivity) / task.n
         l2 = np.zeros(task.d + 1)
         l2[: task.d] = np.maximum(data.penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
@@ -164,9 +146,7 @@ class _Steps:
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
         task, radius, h = self.task, self.radius, self.task.loss.curvature
         n, width = task.n, task.width
-        slack = float_sum_slack(n, radius**2, kernels.sum_depth(n))
-        outer = Sensitivity.outer_product(radius)
-        sensitivity = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
+        sensitivity = Moves.in_blocks(n).outer(radius)
         deviation = gate.noise("second moments", sensitivity) / n
         floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
         if task.d <= FULL_MATRIX:
@@ -183,7 +163,7 @@ class _Steps:
         diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
         values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
         diagonal = values + 2.0 * deviation + floor
-        largest = max(1.0, largest_curvature(task, passes, diagonal, radius, slack, gate))
+        largest = max(1.0, largest_curvature(task, passes, diagonal, radius, gate))
         inverse = 1.0 / (h * largest * diagonal + l2)
         return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
 
@@ -223,12 +203,9 @@ class _Curvature:
         return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def largest_curvature(
-    task: LinearTask, passes: Passes, diagonal: Floats, radius: float, slack: float, gate: Gate
-) -> float:
+def largest_curvature(task: LinearTask, passes: Passes, diagonal: Floats, radius: float, gate: Gate) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
-    sensitivity = Sensitivity(radius**2 + slack, radius**2 + slack)
-    mechanism = GaussianVector(sensitivity, bound=task.n * radius**2)
+    mechanism = GaussianVector(Moves.in_blocks(task.n).image(radius), bound=task.n * radius**2)
     v = np.full(task.d + 1, 1.0 / math.sqrt(task.d + 1))
     for _ in range(POWER_STEPS):
         image = gate.release("largest curvature", mechanism, passes.curvature_times(v, diagonal, radius)) / task.n

@@ -35,14 +35,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from tacit._types import Floats
-from tacit.blocks import Bounded, clip_rows
+from tacit.blocks import Bounded, Passes, clip_rows
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
 from tacit.problems import HUBER, LOGISTIC, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver
-from tacit.solvers.passes import Passes
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver
+from tacit.solvers.examples import on_cancer
 
 FULL_MATRIX = 2_000
 _WALL = 300.0
@@ -52,6 +52,7 @@ _TYPICAL = 0.65  # of the bound on curvature: rows are clipped, and not all resi
 _FLOOR = 1e-10  # of the curvature: a minimiser where there is no noise and nothing is penalised
 
 
+@on_cancer(score=0.7)
 @dataclass(eq=False, repr=False)
 class Objective(Solver):
     """Minimises the objective with a secret random linear term in it.
@@ -60,42 +61,25 @@ class Objective(Solver):
     release is easier to explain than thirty; it comes close to `tacit.solvers.Gradient` at epsilon = 3 and above.
     Privacy needs a penalty of its own here, which is larger than what the user asks for where the budget is small.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Objective
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Objective()).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
+    Privacy: the minimiser leaves once. The secret linear term hides it, and a little noise where the search stopped.
     """
 
     name: ClassVar[str] = "objective"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC))
 
     def at(self, task: LinearTask) -> "_Perturbation":
-        """The perturbation for one task."""
-        return _Perturbation.of(task)
+        """The rules, from n, d and mu alone."""
+        growth = max(1.0, math.sqrt(task.calm))
+        radius = math.sqrt(task.width) * min(growth, LIMIT)
+        return _Perturbation(task, radius, slope=1.0 if task.loss == LOGISTIC else min(growth, 1e6))
 
 
 @dataclass(frozen=True)
-class _Perturbation:
-    """The rules, worked out for one task, and the search."""
+class _Perturbation(Algorithm[LinearTask]):
+    """The linear term, the search, and the noise on where it stopped."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
     radius: float  # of a row, intercept included
     slope: float  # of the loss
-
-    @classmethod
-    def of(cls, task: LinearTask) -> "_Perturbation":
-        """From n, d and mu alone."""
-        growth = max(1.0, math.sqrt(task.calm))
-        radius = math.sqrt(task.width) * min(growth, LIMIT)
-        slope = 1.0 if task.loss == LOGISTIC else min(growth, 1e6)
-        return cls(task, radius, slope)
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The linear term, then the noise on where the search stopped."""
@@ -148,7 +132,7 @@ class _Problem:
     def rounding(self) -> float:
         """The most that rounding can change a gradient at weights of norm 2 `_WALL`: in sums, slopes and margins."""
         task, rules = self._task, self._rules
-        per_row = (self._passes.depth + 16) * rules.slope + self._h * (task.width + 8) * rules.radius * 2 * _WALL
+        per_row = (self._passes.moves.depth + 16) * rules.slope + self._h * (task.width + 8) * rules.radius * 2 * _WALL
         own = (self._l2.max() + self._steep) * 2 * _WALL + float(np.sqrt(task.width)) * 1e-12
         return _UNIT * (task.n * rules.radius * per_row + 8 * own)
 

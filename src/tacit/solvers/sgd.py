@@ -11,7 +11,7 @@ Unit: one row. Neighbours: add-remove; replace-one is refused, because sampling 
 of clipped gradients over Poisson samples with rate q, each with sensitivity C (clip), so T Poisson-sampled Gaussian
 events; the accountant composes their privacy loss distributions. The sample itself, and its size, stay secret. For
 several classes the whole (K, d') gradient of a row is clipped and released at once. Sums are taken in float64; their
-rounding is in the sensitivity (`float_sum_slack`). Each row's gradient comes from a loop over that row alone.
+rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's gradient comes from a loop over that row alone.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -28,14 +28,14 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
+from tacit.privacy import Gate, Release, checks
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import AVERAGES, Layout, Serves, Solution, Solver, batch, check_steps, size
-from tacit.solvers.base import passes as checked_passes
-from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
+from tacit.solvers.examples import on_cancer
 
 _STEPS = 200
 _MOMENTUM = 0.9
@@ -45,12 +45,23 @@ _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is tha
 _SHARPEST = 0.002  # the least width of the hinge's kink
 
 
+def _below_one(name: str, value: object) -> float:
+    """A momentum."""
+    number = checks.closed_unit(name, value)
+    if number == 1.0:
+        raise ValueError(f"{name} must be below 1, where no step would ever end")
+    return number
+
+
+@on_cancer("n_passes=50, batch_size=100", score=0.7)
 @dataclass(eq=False, repr=False)
 class Sgd(Solver):
     """Clipped gradient steps on random samples of the rows: DP-SGD, the baseline of every paper.
 
     It serves every loss, and both the l2 and the l1 penalty; add-remove only. It is the default for the hinge, and for
     many classes on sparse rows.
+
+    Privacy: each step is a noisy sum of clipped gradients over a random sample of the rows, which stays secret.
 
     Parameters
     ----------
@@ -69,16 +80,6 @@ class Sgd(Solver):
         than 100 steps.
     averaging : {"last", "tail"}, default=None
         Whether the last iterate is returned or the mean of the last ones. None: "tail".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Sgd
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Sgd(n_passes=50, batch_size=100)).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
     """
 
     name: ClassVar[str] = "sgd"
@@ -89,40 +90,26 @@ class Sgd(Solver):
         penalties=("l2", "l1"),
     )
 
-    n_passes: float | None = None
-    batch_size: int | None = None
-    clip: float | None = None
-    learning_rate: float | None = None
-    momentum: float | None = None
-    averaging: str | None = None
-
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        checked_passes(self.n_passes)
-        batch(self.batch_size)
-        size("clip", self.clip)
-        size("learning_rate", self.learning_rate)
-        if self.momentum is not None and checks.closed_unit("momentum", self.momentum) == 1.0:
-            raise ValueError("momentum must be below 1, where no step would ever end")
-        if self.averaging is not None:
-            checks.one_of("averaging", self.averaging, AVERAGES)
+    n_passes: float | None = option(None, pass_count)
+    batch_size: int | None = option(None, checks.count)
+    clip: float | None = option(None, declared_size)
+    learning_rate: float | None = option(None, declared_size)
+    momentum: float | None = option(None, _below_one)
+    averaging: str | None = option(None, word("last", "tail"))
 
     def at(self, task: LinearTask) -> "_Steps":
         """The steps for one task; refuses more of them than are of use, and samples larger than the table."""
-        self.check()
-        batch(self.batch_size, task.n)
-        found = _Steps.of(task, self)
+        asked = self.check()
+        batch(asked.batch_size, task.n)
+        found = _Steps.of(task, asked)
         check_steps(found.steps, self.n_passes, self.batch_size)
         return found
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The rules, worked out for one task, and the steps."""
+class _Steps(Algorithm[LinearTask]):
+    """Steps on samples."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
     steps: int
     tail: int  # the last steps, whose iterates are averaged
     sampling: float
@@ -146,18 +133,18 @@ class _Steps:
         if asked.n_passes is not None:
             steps = max(1, round(asked.n_passes / sampling))
         kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == HINGE else 1.0
-        momentum = max(_MOMENTUM, 1.0 - 10.0 / steps) if asked.momentum is None else float(asked.momentum)
+        momentum = max(_MOMENTUM, 1.0 - 10.0 / steps) if asked.momentum is None else asked.momentum
         safe = kink / (task.loss.curvature * task.width)
         # All steps together move a weight by `travel` times the gradient; noise then moves a margin by travel nu / 2.
         travel = 0.6 / max(task.nu, 1e-300)
-        longest = travel * (1.0 - momentum) / steps if asked.learning_rate is None else float(asked.learning_rate)
+        longest = travel * (1.0 - momentum) / steps if asked.learning_rate is None else asked.learning_rate
         tail = max(1, steps - math.floor(steps * (1.0 - 0.5 / min(growth, 5.0))))
         return cls(
             task,
             steps,
             tail=1 if asked.averaging == "last" else tail,
             sampling=sampling,
-            clip=size("clip", asked.clip) or 0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
+            clip=asked.clip or 0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
             momentum=momentum,
             step=min(safe, longest) if asked.learning_rate is None else longest,
             longest=longest,
@@ -180,7 +167,7 @@ class _Steps:
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
-        sensitivity = Sensitivity.vector(clip + float_sum_slack(task.n, clip, Passes.depth_of(task)))
+        sensitivity = Moves.of(task).vector(clip)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip)
         expected = self.sampling * task.n
         whole = Passes(task, data) if self.sampling == 1.0 else None

@@ -10,7 +10,7 @@ Unit: one row. Neighbours: add-remove or replace-one. Released: A and b, both Ga
 
 - A = sum z z^T, rows clipped to norm R for this matrix: Frobenius sensitivity R^2, and sqrt(2) R^2 for replace-one.
 - b = sum of z t, each product clipped to norm C: C, and 2 C.
-- The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -26,14 +26,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Passes
 from tacit.bounding.magnitudes import LIMIT
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver
-from tacit.solvers.passes import SHRINK, Passes
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver
 
 _FLOOR = 1e-10  # keeps the solution finite where a column is constant and nothing penalises it
 
@@ -44,6 +43,8 @@ class Statistics(Solver):
 
     It serves the squared loss with an l2 penalty. Use it where the two sums are worth having by themselves: others can
     refit from them, with other penalties, at no further cost. `tacit.solvers.Gradient` finds better weights.
+
+    Privacy: two noisy sums over rows, both Gaussian, and accounted exactly.
 
     Examples
     --------
@@ -60,25 +61,17 @@ class Statistics(Solver):
     serves: ClassVar[Serves] = Serves(losses=(SQUARED,))
 
     def at(self, task: LinearTask) -> "_NormalEquations":
-        """The releases for one task."""
-        return _NormalEquations.of(task)
+        """The rules, from n, d and mu alone."""
+        width, growth = math.sqrt(task.width), max(1.0, math.sqrt(task.calm))
+        return _NormalEquations(task, radius=width * min(growth, LIMIT), clip=width * min(growth, LIMIT**2))
 
 
 @dataclass(frozen=True)
-class _NormalEquations:
-    """The rules, worked out for one task, and the solution."""
+class _NormalEquations(Algorithm[LinearTask]):
+    """Two releases, and the solution of what they say."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
     radius: float  # of a row, in the second moments
     clip: float  # of a row times its target
-
-    @classmethod
-    def of(cls, task: LinearTask) -> "_NormalEquations":
-        """From n, d and mu alone."""
-        width, growth = math.sqrt(task.width), max(1.0, math.sqrt(task.calm))
-        return cls(task, radius=width * min(growth, LIMIT), clip=width * min(growth, LIMIT**2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The second moments, then the products with the target."""
@@ -92,15 +85,13 @@ class _NormalEquations:
         task, n, radius, clip = self.task, self.task.n, self.radius, self.clip
         passes = Passes(task, data)
 
-        outer = Sensitivity.outer_product(radius)
-        slack = float_sum_slack(n, radius**2, passes.depth)
-        moved = Sensitivity(outer.add_remove + slack, outer.replace_one + slack)
+        moved = passes.moves.outer(radius)
         lift = gate.noise("second moments", moved) / n
         moments = gate.release(
             "second moments", GaussianMatrix(moved, bound=n * radius**2), passes.second_moments(radius)
         )
 
-        moved = Sensitivity.vector(clip + float_sum_slack(n, clip, passes.depth))
+        moved = passes.moves.vector(clip)
         spread = gate.noise("products with the target", moved) / n
         start = np.zeros((1, task.d + 1))
         products = gate.release(

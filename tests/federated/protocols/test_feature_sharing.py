@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from benchmarks.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated import FeatureSharing, Member, Party, RefusedError, Sketching, Study
-from tacit.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
 from tacit.federated.protocols import feature_sharing
 from tacit.federated.protocols.base import Answer, Holding, Question
 from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
@@ -57,7 +57,7 @@ class Run:
     def __init__(
         self, protocol: FeatureSharingProtocol, data: dict[str, Holding], seed: int, calibrated: Any = None
     ) -> None:
-        calibrated = calibrated or protocol.promise()
+        calibrated = calibrated or protocol.promise
         self.gates = {
             name: Gate(calibrated.part(f"{name}/"), NoiseSource(1000 * seed + k)) for k, name in enumerate(data)
         }
@@ -147,7 +147,7 @@ def test_what_runs_is_what_was_planned(geometry: str, labels: str) -> None:
         y_bounds=None, sketch_size=8, delta=1e-3,
     )  # fmt: skip
     protocol = FeatureSharingProtocol(study)
-    calibrated = protocol.promise()
+    calibrated = protocol.promise
     assert epsilon_of(calibrated.event, study.delta) <= study.epsilon
     run = Run(protocol, holdings(study, X, y), seed=1, calibrated=calibrated)
     made = Counter((name, release) for name, release, _ in run.said)
@@ -252,7 +252,7 @@ def test_no_question_makes_a_row_count_for_more_than_its_sensitivity(
         fit_intercept=True, delta=1e-3,
     )  # fmt: skip
     protocol, name = FeatureSharingProtocol(study), f"p{party}"
-    plan = protocol.promise().part(f"{name}/")
+    plan = protocol.promise.part(f"{name}/")
     X, y = rng.standard_cauchy((n, 5)), rng.standard_cauchy(n) if loss == "squared" else rng.integers(0, 2, n)
     low, high = min(public[:2]), max(public[:2]) + 0.1
     arrays: dict[str, Any] = {
@@ -327,7 +327,7 @@ def _asked(**changes: Any) -> tuple[FeatureSharingProtocol, Holding, Any, dict[s
     X, y = some_data("squared")
     study = a_study((4, 5), 60, n_iter=3, sketch_size=8, delta=1e-3, **changes)
     protocol = FeatureSharingProtocol(study)
-    gate = Gate(protocol.promise().part("p0/"), NoiseSource(0))
+    gate = Gate(protocol.promise.part("p0/"), NoiseSource(0))
     arrays: dict[str, Any] = {"numbers": np.array([1.0, -1.0, 1.0, 1.0, 1.0]), "others": np.zeros(8)}
     arrays |= {"columns": np.array([2], dtype=np.int32), "weights": np.ones(1)}
     return protocol, holdings(study, X, y)["p0"], gate, arrays
@@ -413,7 +413,7 @@ AUDITED = a_study((2, 2), 40, geometry="product", n_iter=2, epsilon=1.0, delta=1
 
 def _transcripts(trials: int) -> audit.Outputs:
     """Everything that is said in two rounds, with and without one row that is as large as rows can be."""
-    calibrated = FeatureSharingProtocol(AUDITED).promise()
+    calibrated = FeatureSharingProtocol(AUDITED).promise
     protocol = FeatureSharingProtocol(AUDITED)
     present, absent = np.zeros((40, 4)), np.zeros((40, 4))
     present[7] = 1.0

@@ -45,7 +45,7 @@ def a_study(n, sizes, loss="squared", *, holder=None, n_selected=None, cross="au
 @lru_cache(maxsize=8)
 def agreed(study):
     protocol = MarginalsProtocol(study)
-    return protocol, protocol.promise()
+    return protocol, protocol.promise
 
 
 def run(study, X, y, *, seed=None, tamper=None):
@@ -366,11 +366,11 @@ BAD = {
 def test_other_questions_are_refused_and_nothing_is_released(question):
     study = small_study("nothing declared")
     protocol = MarginalsProtocol(study)
-    gate = Gate(protocol.promise().part("p1/"), NoiseSource())
+    gate = Gate(protocol.promise.part("p1/"), NoiseSource())
     X, y = small_data(np.random.default_rng(0))
     with pytest.raises(RefusedError):
         protocol.answer(Holding("p1", X[:, 3:], y), question, gate, {})
-    planned = protocol.promise().part("p1/").plan.releases
+    planned = protocol.promise.part("p1/").plan.releases
     assert all(gate.left(release.name) == release.count for release in planned)
 
 
@@ -473,9 +473,9 @@ def test_products_that_are_released_twice_count_by_their_noise():
     study = small_study("products again")
     protocol, _ = agreed(study)
     _, wire = run(study, *small_data(np.random.default_rng(0)), seed=1)
-    once, again = (protocol.agreed.noise("p0", *what) ** 2 for what in (("correlations", PRODUCTS), ("cross", AGAIN)))
-    part = read_part(protocol.agreed, "p0", (-2.0, 2.0), {}, wire[0]["p0"])
-    both = with_more(protocol.agreed, "p0", part, wire[1]["p0"])
+    once, again = (protocol.noise("p0", *what) ** 2 for what in (("correlations", PRODUCTS), ("cross", AGAIN)))
+    part = read_part(protocol, "p0", (-2.0, 2.0), {}, wire[0]["p0"])
+    both = with_more(protocol, "p0", part, wire[1]["p0"])
     expected = (part.products / once + wire[1]["p0"]["cross"] / again) / (1.0 / once + 1.0 / again)
     assert both.products == pytest.approx(expected)
     assert both.variance_of_products == pytest.approx(1.0 / (1.0 / once + 1.0 / again))
@@ -520,8 +520,8 @@ def test_the_middle_of_targets_is_where_clipped_distances_add_up_to_zero(shift):
     y = np.where(rng.random(20_000) < 0.3, rng.gamma(2.0, 1.0, 20_000), 0.0) + shift
     protocol, plan = agreed(a_study(20_000, (3, 3), epsilon=8.0))
     gate = Gate(plan.part("p1/"), NoiseSource(0))
-    found = protocol.agreed.bounds.answer(Holding("p1", np.zeros((20_000, 3)), y), Question("bounds"), gate)
-    middle, width = protocol.agreed.bounds.y_core({"p1": found})
+    found = protocol.bounds.answer(Holding("p1", np.zeros((20_000, 3)), y), Question("bounds"), gate)
+    middle, width = protocol.bounds.y_core({"p1": found})
     assert 0.1 < width < 10.0
     assert abs(np.mean(np.clip((y - middle) / width, -1.0, 1.0))) < 0.02
 

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array
 
+from tacit.blocks import Moves
 from tacit.kernels import coordinate as kernels
-from tacit.kernels.gradient import BLOCK, sum_depth
+from tacit.kernels.rows import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.problems import Penalty
 from tacit.solvers.coordinate.columns import Columns, Walk
@@ -140,7 +141,7 @@ def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     np.testing.assert_allclose(found[:d], table(data).T @ np.clip(slopes, -limits[0], limits[0]), rtol=1e-9, atol=1e-9)
     if fit_intercept:
         assert found[d] == pytest.approx(np.clip(slopes, -0.3, 0.3).sum(), rel=1e-9)
-    assert one.depth == (n if sparse else sum_depth(n))
+    assert Moves.of(task(loss, n, d, sparse)).depth == (n if sparse else sum_depth(n))
 
 
 @either_table
@@ -179,12 +180,12 @@ def test_a_walk_may_be_taken_in_parts(sparse):
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_columns_in_order_are_not_copied_and_rows_in_order_once(kind):
     Z = np.random.default_rng(0).normal(size=(30, 4)).astype(kind)
-    by_columns = columns(np.asfortranarray(Z))._parts[0]
+    by_columns = columns(np.asfortranarray(Z))._table
     assert by_columns.dtype == kind
     assert by_columns.flags.c_contiguous
     fortran = np.asfortranarray(Z)
-    assert np.shares_memory(columns(fortran)._parts[0], fortran)
-    copied = columns(Z)._parts[0]
+    assert np.shares_memory(columns(fortran)._table, fortran)
+    copied = columns(Z)._table
     assert copied.dtype == kind
     assert copied.flags.c_contiguous
     np.testing.assert_array_equal(copied.T, Z)
@@ -193,7 +194,7 @@ def test_columns_in_order_are_not_copied_and_rows_in_order_once(kind):
 def test_a_table_of_compressed_columns_keeps_its_numbers_where_they_are():
     Z = csc_array(np.eye(5))
     one = Columns(task("squared", 5, 5, True), bounded(Z, np.zeros(5)))
-    assert np.shares_memory(one._parts[0], Z.data)
+    assert np.shares_memory(one._table.data, Z.data)
 
 
 @pytest.mark.parametrize("store", [np.ascontiguousarray, np.asfortranarray, csr_array, csc_array])

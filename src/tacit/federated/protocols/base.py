@@ -10,14 +10,17 @@ release. Questions come from a coordinator that is not trusted: any question of 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit._types import Floats
+from tacit.federated.sketches import Sketch
 from tacit.federated.study import Study
-from tacit.privacy import Gate, Plan, Promise
+from tacit.privacy import Gate, Plan, Promise, Unit
+from tacit.privacy.mechanisms import Sensitivity
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -105,9 +108,22 @@ class Protocol(ABC):
     def plan(self) -> Plan:
         """Every release of every party, named `party/release`; a function of the study alone."""
 
+    @cached_property
     def promise(self) -> Promise:
-        """The plan with its noise; `promise().part("party/")` is what one party may release."""
-        return self.study.promise(self.plan(), self.name)
+        """The plan with its noise; `promise.part("party/")` is what one party may release."""
+        return self.plan().calibrate(self.study.budget, Unit("row", self.study.n_rows), f"federated {self.name}")
+
+    def noise(self, party: str, release: str, sensitivity: Sensitivity) -> float:
+        """The standard deviation of the noise in a party's release."""
+        return self.promise.multiplier(f"{party}/{release}") * sensitivity.under(self.study.adjacency)
+
+    def taken_sketch(
+        self, sketch: Sketch, party: str, answer: Arrays, name: str, bound: float = 1.0, columns: tuple[int, ...] = ()
+    ) -> Floats:
+        """A party's sketch of rows of norm at most `bound`, of one number or of several columns."""
+        noise = self.noise(party, name, sketch.sensitivity(bound))
+        most = largest_sum(sketch.n_rows, bound * sketch.column_norm, noise)
+        return taken(party, answer, name, (sketch.size, *columns), most)
 
     @abstractmethod
     def coordinate(self) -> Rounds:

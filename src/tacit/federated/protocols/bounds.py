@@ -19,13 +19,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from tacit._types import Floats
 from tacit.bounding import magnitudes
 from tacit.bounding.scales import LabelScale
 from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
-from tacit.federated.protocols.columns import is_sparse
+from tacit.federated.protocols.columns import one_entry_per_row
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Release, float_sum_slack
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
@@ -34,7 +33,6 @@ STEP = "bounds"
 # Half octaves, a millionth above powers of sqrt(2): columns of zeros and ones get a bound of one, not of the next edge.
 _EDGES = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 2) * (1.0 + 2.0**-20))
 SMALLEST_BOUND, LARGEST_BOUND = _EDGES[0], _EDGES[-1]  # that can be found
-_BLOCK = 1 << 14
 _ENTRY = "entry bound"
 _LABEL = "label: reach"
 _MIDDLE = "label: middle"
@@ -48,29 +46,26 @@ _LABELS_BEYOND = 1 / 32  # labels that are cut off, as a part of what may be of 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounding step of a study.
+    """The bounding step of a study: entry bounds and the range of the target, or with `core` more of the target alone.
 
-    `entries` says whether the protocol needs entry bounds; `within`, whether a range that was declared for the target
-    is narrowed to what labels take up of it, where that costs little: noise goes with the range; `core`, whether the
-    middle of the labels is found as well, for a model with an intercept.
+    A range that was declared for it is then narrowed to what labels take up of it, where that costs little: noise goes
+    with the range. For a model with an intercept the middle of the labels is found as well.
     """
 
     study: Study
-    entries: bool = True
-    within: bool = False
     core: bool = False
 
     @cached_property
     def finds_entries(self) -> bool:
         """Whether every party looks for its entry bound."""
-        return self.entries and self.study.entry_bound is None
+        return not self.core and self.study.entry_bound is None
 
     @cached_property
     def finds_labels(self) -> bool:
         """Whether the label holder looks for the range of the target."""
         if self.study.loss != "squared" or self.study.y_bounds is None:
             return self.study.loss == "squared"
-        return self.within and self.study.budget.is_private and self._cost(_LABEL_WEIGHT) <= _SHARE
+        return self.core and self.study.budget.is_private and self._cost(_LABEL_WEIGHT) <= _SHARE
 
     @property
     def finds_middle(self) -> bool:
@@ -100,7 +95,7 @@ class Bounds:
         return min(0.40, max(_SHARE, self._cost(weight)))
 
     def releases(self) -> tuple[Release, ...]:
-        """Of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
+        """The releases of all parties, named `party/release`; their shares add up to `share`, of a whole of 1."""
         parties = self.study.names if self.finds_entries else ()
         unit = self.share / max(len(parties) + self._label_weight, 1.0)
         planned = [Release(f"{name}/{_ENTRY}", "gaussian", share=unit) for name in parties]
@@ -113,7 +108,7 @@ class Bounds:
         return tuple(planned)
 
     def questions(self) -> dict[str, Question]:
-        """The same for every party."""
+        """The question of this step, the same for every party."""
         return {name: Question(STEP) for name in self.study.names}
 
     def answer(self, holding: Holding, question: Question, gate: Gate) -> dict[str, Any]:
@@ -153,7 +148,7 @@ class Bounds:
         return found
 
     def entry_bounds(self, answers: Mapping[str, Arrays]) -> dict[str, float]:
-        """Of each party, from the answers to this step (none, if it was not needed)."""
+        """Each party's bound, from the answers to this step (none, if it was not needed)."""
         if not self.finds_entries:
             assert self.study.entry_bound is not None
             return dict.fromkeys(self.study.names, self.study.entry_bound)
@@ -212,7 +207,7 @@ def part_beyond(study: Study) -> float:
 
 
 def _middle(gate: Gate, targets: Floats, n: int, start: float, width: float, steps: int) -> float:
-    """Where distances, clipped to a width, add up to zero; by steps of Newton's with noise. `n` is public."""
+    """The point from which distances, clipped to a width, add up to zero: noisy Newton steps. `n` is public."""
     middle = start
     change = math.sqrt(2.0) * (1.0 + float_sum_slack(n, 1.0))
     mechanism = GaussianVector(Sensitivity.vector(change), bound=float(n))
@@ -236,7 +231,7 @@ class Magnitudes:
 
     @classmethod
     def released(cls, gate: Gate, name: str, values: Floats, rows: int) -> "Magnitudes":
-        """Of values, one of each row; those that are not positive are left out. The number of rows is public."""
+        """The histogram of one value of each row; those not above 0 are left out. The number of rows is public."""
         histogram = Histogram(_EDGES, rows=rows)
         noise = gate.noise(name, histogram.sensitivity)
         counts = gate.release(name, histogram, np.where(values > 0.0, values, np.nan))
@@ -244,11 +239,11 @@ class Magnitudes:
 
     @property
     def count(self) -> float:
-        """Of the values."""
+        """How many values there are."""
         return float(self.masses.sum())
 
     def bound(self, beyond: float) -> float | None:
-        """What about a part `beyond` of the values lies beyond; None if all are lost in noise."""
+        """The size that about a part `beyond` of the values exceeds; None if all are lost in noise."""
         below = np.cumsum(self.masses)
         if below[-1] <= 0.0:
             return None
@@ -262,24 +257,3 @@ class Magnitudes:
         edges = np.minimum(_EDGES, limit)
         low, high = edges[:-1], edges[1:]
         return float(self.masses @ (low**2 + low * high + high**2)) / 3.0
-
-
-def one_entry_per_row(X: Any) -> Floats:
-    """Of row i its entry number i modulo their count, among those that are not zero; 0 for a row without any."""
-    if not is_sparse(X):
-        blocks = range(0, len(X), _BLOCK)
-        return np.concatenate([_one_of_each(np.asarray(X[start : start + _BLOCK]), start) for start in blocks])
-    by_row = sparse.csr_array(X, dtype=np.float64, copy=True)
-    by_row.eliminate_zeros()
-    counts = np.diff(by_row.indptr)
-    filled = np.flatnonzero(counts)
-    out = np.zeros(len(counts))
-    out[filled] = by_row.data[by_row.indptr[filled] + filled % counts[filled]]
-    return out
-
-
-def _one_of_each(block: Floats, start: int) -> Floats:
-    order = np.cumsum(block != 0.0, axis=1)
-    number = np.arange(start, start + len(block)) % np.maximum(order[:, -1], 1)
-    place = np.argmax(order == number[:, None] + 1, axis=1)
-    return np.asarray(block[np.arange(len(block)), place], dtype=np.float64)

@@ -9,13 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from tacit._types import Floats
+from tacit.blocks.table import is_sparse
 
 _BLOCK = 1 << 14
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether columns are stored sparse."""
-    return bool(sparse.issparse(X))
 
 
 def clipped(X: Any, bound: float) -> Any:
@@ -26,7 +22,7 @@ def clipped(X: Any, bound: float) -> Any:
 
 
 def clipped_products(X: Any, target: Floats, bound: float) -> Floats:
-    """For every column the sum over rows of entry, clipped to [-bound, bound], times target."""
+    """Every column's sum over rows of its entry, clipped to [-bound, bound], times the target."""
     if is_sparse(X):
         return np.asarray(clipped(X, bound).T @ target, dtype=np.float64)
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(X), _BLOCK))
@@ -53,3 +49,24 @@ def product(left: Any, right: Any) -> Floats:
     """left^T right, dense."""
     out = left.T @ right
     return np.asarray(out.toarray() if is_sparse(out) else out, dtype=np.float64)
+
+
+def one_entry_per_row(X: Any) -> Floats:
+    """One entry of each row: of the k that are not zero in row i, number i modulo k; 0 if there is none."""
+    if not is_sparse(X):
+        blocks = range(0, len(X), _BLOCK)
+        return np.concatenate([_one_of_each(np.asarray(X[start : start + _BLOCK]), start) for start in blocks])
+    by_row = sparse.csr_array(X, dtype=np.float64, copy=True)
+    by_row.eliminate_zeros()
+    counts = np.diff(by_row.indptr)
+    filled = np.flatnonzero(counts)
+    out = np.zeros(len(counts))
+    out[filled] = by_row.data[by_row.indptr[filled] + filled % counts[filled]]
+    return out
+
+
+def _one_of_each(block: Floats, start: int) -> Floats:
+    order = np.cumsum(block != 0.0, axis=1)
+    number = np.arange(start, start + len(block)) % np.maximum(order[:, -1], 1)
+    place = np.argmax(order == number[:, None] + 1, axis=1)
+    return np.asarray(block[np.arange(len(block)), place], dtype=np.float64)

@@ -37,12 +37,11 @@ def shrunk(values: Floats, variances: Floats, strictness: float = 2.0) -> Floats
 
 
 def believed(values: Floats, variances: Floats) -> Floats:
-    """By which part to believe noisy numbers of about the same scale: what all say together, or each by itself.
+    """How much of each noisy number to keep, from 0 to 1; times its variance, that is the error left in it.
 
-    Together: with s the variance of the true numbers, as the squares less the noise suggest, s / (s + variance) is best
-    for normal ones. By itself: 1 - a variance / v^2, which keeps the few that stand out among many zeros; a is
-    1.5 ln(how many), which noise alone rarely passes. The larger part counts; times the variance it is what remains
-    unknown.
+    The larger of two rules. All together: s / (s + variance), with s the variance of the true numbers (their squares
+    less the noise), which is best for normal ones. Each by itself: 1 - a variance / v^2 with a = 1.5 ln(how many),
+    which noise alone rarely passes: it keeps the few that stand out among many zeros.
     """
     squares, strictness = np.square(values), max(2.0, 1.5 * math.log(len(values)))
     weights = 1.0 / np.square(np.where(variances > 0.0, variances, 1.0))
@@ -79,11 +78,10 @@ def repaired(matrix: Floats, floor: float) -> Floats:
 
 
 def possible(correlations: Floats, alone: Floats) -> Floats:
-    """Correlations of scores, raised as little as makes them possible beside those with a target, `alone`.
+    """Correlations C of scores, raised as little as makes them possible beside r, `alone`, those with a target.
 
-    Together scores explain r.C^-1.r of the target's variance, r being their correlations with it and C those with each
-    other; no more than all of it. Where they seem to explain more, some of what they say is the same: C is moved
-    towards r r^T where that is larger, which is scores that have nothing in common but the target.
+    Together, scores explain r.C^-1.r of the target's variance, which is at most 1. Where it seems more, C is moved
+    towards r r^T where that is larger: scores that have nothing in common but the target.
     """
     r = np.clip(alone, 0.0, _MOST_ALONE)
     raised = np.maximum(np.outer(r, r) - correlations, 0.0)
@@ -141,7 +139,7 @@ def logistic(
 
 
 def _deviation(covariance: Floats, weights: Floats) -> float:
-    """Of the margin."""
+    """The standard deviation of the margin."""
     return math.sqrt(max(float(weights @ covariance @ weights), 0.0))
 
 
@@ -166,7 +164,8 @@ def _minimum(gradient: Gradient, curvature: float, scale: Floats, radius: float)
     enough = _GAP * radius * float(np.abs(scale).max(initial=0.0))
     for _ in range(_MOST_STEPS):
         slope = gradient(ahead)
-        if float(slope @ ahead) + radius * float(np.abs(slope).max(initial=0.0)) <= enough and _inside(ahead, radius):
+        gap = float(slope @ ahead) + radius * float(np.abs(slope).max(initial=0.0))
+        if gap <= enough and float(np.abs(ahead).sum()) <= radius * (1.0 + 1e-12):
             return ahead
         moved = ball.project(ahead - slope / curvature)
         if float((ahead - moved) @ (moved - at)) > 0.0:  # the momentum points uphill
@@ -174,7 +173,3 @@ def _minimum(gradient: Gradient, curvature: float, scale: Floats, radius: float)
         grown = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead, at, momentum = moved + (momentum - 1.0) / grown * (moved - at), moved, grown
     return at
-
-
-def _inside(weights: Floats, radius: float) -> bool:
-    return float(np.abs(weights).sum()) <= radius * (1.0 + 1e-12)

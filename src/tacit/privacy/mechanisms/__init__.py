@@ -1,18 +1,17 @@
 """The private mechanisms: each knows the kind of its release and its sensitivity under both adjacencies.
 
-A mechanism is used by `Gate.release`, which calls its `draw` with a grant: the only place that its noise comes from. In
-the non-private limit (multiplier 0) it returns the exact answer; `Vertices`, which only draws, refuses. All
+What holds: `Gate.release` calls a mechanism's `draw` with a grant, and noise comes from that grant alone. In the
+non-private limit (multiplier 0) a mechanism returns the exact answer; `Vertices`, which only draws, refuses. All
 sensitivities are of sums over rows, not of means.
 """
 
 from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
 from tacit.privacy.mechanisms.histogram import Histogram
 from tacit.privacy.mechanisms.objective import ObjectivePerturbation
-from tacit.privacy.mechanisms.sampled import Batches, SampledSteps
 from tacit.privacy.mechanisms.selection import Choice, Quantile, Selection, SignedVertex, Threshold, TopK
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
-from tacit.privacy.mechanisms.sequence import GaussianSequence, Tape
 from tacit.privacy.mechanisms.vertices import BestVertex, VertexSampler, VertexWalk, Vertices, contribution_units
+from tacit.privacy.mechanisms.walks import Batches, GaussianSequence, SampledSteps, Tape
 
 __all__ = [
     "Batches",

@@ -1,12 +1,17 @@
-"""Gaussian and Laplace noise on sums."""
+"""Gaussian and Laplace noise on sums.
+
+What holds: noise is drawn on a grid that public numbers fix (`tacit.privacy.noise.grid`), and rounding to it is part of
+the sensitivity. Values that are not numbers count as zero, so that no error tells of them.
+"""
 
 import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
@@ -14,11 +19,23 @@ from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import Grid, noisy
 from tacit.privacy.plan import Kind
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
-class GaussianVector:
+class _Vector:
+    """Noise on an array, by the law that `kind` names."""
+
+    sensitivity: Sensitivity
+    bound: float | None = None
+    kind: ClassVar[Kind]
+
+    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
+        """The array with noise."""
+        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
+        values = np.asarray(value, dtype=np.float64)
+        return noisy(values, size, grant.multiplier, source, bound=self.bound, law=self.kind)
+
+
+class GaussianVector(_Vector):
     """Gaussian noise on an array, for its l2 sensitivity.
 
     Parameters
@@ -30,68 +47,60 @@ class GaussianVector:
         Without one, values beyond four million standard deviations raise.
     """
 
-    sensitivity: Sensitivity
-    bound: float | None = None
     kind: ClassVar[Kind] = "gaussian"
 
-    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
-        """The array with noise."""
-        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
-        return noisy(np.asarray(value, dtype=np.float64), size, grant.multiplier, source, bound=self.bound)
 
+class LaplaceVector(_Vector):
+    """Laplace noise on an array, for its sensitivity in the l1 norm. A `bound` is as for `GaussianVector`."""
 
-@dataclass(frozen=True)
-class LaplaceVector:
-    """Laplace noise on an array, for its l1 sensitivity."""
-
-    sensitivity: Sensitivity
-    bound: float | None = None
     kind: ClassVar[Kind] = "laplace"
-
-    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
-        """The array with noise."""
-        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
-        values = np.asarray(value, dtype=np.float64)
-        return noisy(values, size, grant.multiplier, source, bound=self.bound, law=self.kind)
 
 
 @dataclass(frozen=True)
 class GaussianMatrix:
-    """Symmetric Gaussian noise on a symmetric matrix, for its sensitivity in the Frobenius norm.
+    """Gaussian noise on a symmetric matrix, which is symmetric too.
 
-    The noise is isotropic on symmetric matrices: standard deviation s on the diagonal and s / sqrt(2) off it, half the
-    variance of noising the triangle as a vector. In coordinates (A_ii, sqrt(2) A_ij), which keep the Frobenius norm, it
-    is plain noise of standard deviation s.
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        Of the whole matrix in the Frobenius norm; of its upper triangle in the l2 norm where not `isotropic`.
+    bound : float, optional
+        As for `GaussianVector`.
+    isotropic : bool, default=True
+        True: standard deviation s on the diagonal and s / sqrt(2) off it. In coordinates (A_ii, sqrt(2) A_ij), which
+        keep the Frobenius norm, this is plain noise of standard deviation s. False: s everywhere, which is noise on the
+        triangle as a vector. The triangle is no longer than the matrix, so its sensitivity is no larger.
     """
 
     sensitivity: Sensitivity
     bound: float | None = None
+    isotropic: bool = True
     kind: ClassVar[Kind] = "gaussian"
 
-    def draw(self, grant: Grant, value: ArrayLike) -> Floats:
-        """The matrix with noise; only the upper triangle of `value` is read."""
-        matrix = np.asarray(value, dtype=np.float64)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise ValueError(f"a symmetric release needs a square matrix, got shape {matrix.shape}")
-        source, multiplier = grant.take(), grant.multiplier
-        d = len(matrix)
-        size = self.sensitivity.under(grant.adjacency)
-        out = np.empty((d, d))
-        if multiplier == 0.0 or size == 0.0:
-            out[:] = np.triu(matrix) + np.triu(matrix, 1).T
-            return out
-        widest = None if self.bound is None else math.sqrt(2.0) * checks.positive("bound", self.bound)
-        grid = Grid.for_noise(size, multiplier, d * (d + 1) // 2, widest, power=0.5)
-        inside = True
-        for i in range(d):
-            row = matrix[i, i:] * math.sqrt(2.0)
-            row[0] = matrix[i, i]
-            released, fits = grid.release(row, samplers.normals(source, d - i))
-            released[1:] /= math.sqrt(2.0)
-            out[i, i:] = out[i:, i] = released
-            inside = inside and fits
-        if self.bound is None and not inside:
-            raise OverflowError(
-                "an entry lies beyond 2^22 times the noise and does not fit the grid; declare a public `bound`"
-            )
-        return out
+    def draw(self, grant: Grant, value: ArrayLike, d: int | None = None) -> Floats:
+        """The matrix with noise; of a square one only the upper triangle is read.
+
+        With `d`, `value` is the triangle of d columns, packed row by row. It is then changed in place, and nothing else
+        of its size is held: d = 20,000 fits in two gigabytes.
+        """
+        out = np.asarray(value)
+        if d is None:
+            if out.ndim != 2 or out.shape[0] != out.shape[1]:
+                raise ValueError(f"a symmetric release needs a square matrix, got shape {out.shape}")
+            out = np.triu(out.astype(np.float64, copy=False))
+        elif out.shape != (d * (d + 1) // 2,) or out.dtype != np.float64:
+            raise ValueError(f"a packed matrix of {d} columns has {d * (d + 1) // 2} floats, got shape {out.shape}")
+        source, size = grant.take(), self.sensitivity.under(grant.adjacency)
+        if grant.multiplier > 0.0 and size > 0.0:
+            columns = len(out) if d is None else d
+            weight = math.sqrt(2.0) if self.isotropic else 1.0
+            bound = None if self.bound is None else weight * checks.positive("bound", self.bound)
+            grid = Grid.for_noise(size, grant.multiplier, columns * (columns + 1) // 2, bound, power=0.5)
+            start = 0
+            for left in range(columns, 0, -1):
+                row = out[columns - left, columns - left :] if d is None else out[start : start + left]
+                start += left
+                row[1:] *= weight
+                row[:] = grid.release(row, samplers.normals(source, left), strict=bound is None)
+                row[1:] /= weight
+        return out if d is not None else out + np.triu(out, 1).T

@@ -1,7 +1,7 @@
 """Signed vertices by scores that all move with one public number: Frank-Wolfe on the squared loss.
 
-Its gradient is linear in the scale of the weights, a_j = scale r_j + b_j, and every step changes the scale. Whole rates
-r and constants b are kept, and a score is worked out when its coordinate is proposed.
+Its gradient is linear in the scale of the weights, a_j = scale r_j + b_j, and every step changes the scale. Rates r and
+constants b are kept as whole numbers. A score is worked out when its coordinate is proposed.
 
 What rounding costs. A score is scale r_j rounded twice in float64 and once to a whole number, plus b_j. Where |scale
 r_j| stays below `LARGEST_PART` each world is off by at most one unit, so a row changes a score by at most 2 units more
@@ -11,13 +11,11 @@ than what it adds to scale r_j and to b_j: its contribution must be `ROUNDING_UN
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
 from tacit.privacy.mechanisms.vertices import _RoundSampler
 from tacit.privacy.noise import affine, vertices
-
-Integers = NDArray[np.int64]
 
 LARGEST_PART = 2**51
 ROUNDING_UNITS = 2
@@ -50,7 +48,11 @@ class AffineBucketSampler(_RoundSampler):
 
     @property
     def _given(self) -> tuple[Any, ...]:  # type: ignore[override]
-        return self._scale, self._lowest, self._rates, self._constants, self._scores, *self._held
+        return self._lines, self._scores, *self._held
+
+    @property
+    def _lines(self) -> affine.Lines:
+        return self._scale, self._lowest, self._rates, self._constants
 
     def scale_to(self, scale: float) -> None:
         """Move all scores to a scale that is at most the present one."""
@@ -68,7 +70,7 @@ class AffineBucketSampler(_RoundSampler):
 
     def changed(self, places: Integers) -> None:
         """Take note that the rates at these places changed; constants do not."""
-        found = affine.promote_rates(places, self._scale, self._lowest, self._rates, self._constants, self.buckets)
+        found = affine.promote_rates(places, self._lines, self.buckets)
         self._steepest = max(self._steepest, found)
         if (self._scale - self._lowest) * self._steepest > 2.0 * _SLACK:
             self._sort()
@@ -77,6 +79,6 @@ class AffineBucketSampler(_RoundSampler):
         """Put every coordinate into its bucket, for as low a scale as keeps envelopes near."""
         self._steepest = max(int(self._rates.max()), -int(self._rates.min()))
         self._lowest = max(0.0, self._scale - _SLACK / self._steepest) if self._steepest else 0.0
-        affine.write_largest(self._scale, self._lowest, self._rates, self._constants, self._scores)
+        affine.write_largest(self._lines, self._scores)
         self.buckets.at_least[:] = 0
         self._require(vertices.sort_into_buckets(self._scores, self._limit, self.buckets))

@@ -1,18 +1,17 @@
-"""Counts per bin, with Gaussian noise."""
+"""Counts in public bins, with Gaussian noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.additive import GaussianVector
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.plan import Kind
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, init=False)

@@ -37,16 +37,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Floats
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.noise.grid import noisy
 from tacit.privacy.plan import Kind
-
-Floats = NDArray[np.float64]
 
 
 class Perturbed(Protocol):

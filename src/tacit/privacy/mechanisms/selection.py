@@ -1,15 +1,15 @@
 """The exponential mechanism: choosing one of several candidates by a score that depends on the data.
 
-A candidate is drawn with probability in proportion to exp(c score). If one row can change the scores by amounts whose
-largest and smallest differ by at most `spread`, then with c = e0 / spread the log-probabilities have range e0, which
-costs e0^2 / 8 of zCDP (half the range of what "sensitivity" would give when scores move both ways).
+A candidate is drawn with probability in proportion to exp(c score). One row changes the scores; let the largest and the
+smallest change differ by at most `spread`. With c = e0 / spread the log-probabilities then have range e0, which costs
+e0^2 / 8 of zCDP.
 
-Sampling is exact. Scores, less the best one, are rounded to whole multiples of 2^-32 octaves (powers of two, so that
-the buckets of the sampler have whole weights), and the rounding is paid for: in each world a score is off by less
-than 1/2 from rounding and 3/2 from three float operations at most 2^52 units from zero (a rank less its target, a score
-less the best, the product), so a row changes the differences by at most 8 units more. Scores more than 2^20 octaves
-below the best are clipped there: that moves probabilities below 2^-1,000,000, and the best itself moves within the
-range of the changes, so they are brought no further apart.
+What holds: sampling is exact. Scores, less the best one, are rounded to whole multiples of 2^-32 octaves (factors of
+two, so that the buckets of the sampler have whole weights). The rounding is paid for. In each world a score is off by
+less than 1/2 from rounding, and by 3/2 from three float operations at most 2^52 units from zero: a rank less its
+target, a score less the best, the product. So a row changes the differences by at most 8 units more. Scores more than
+2^20 octaves below the best are clipped there. That moves probabilities below 2^-1,000,000; and as the best itself moves
+within the range of the changes, clipping brings no two scores further apart.
 """
 
 import math
@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
@@ -27,8 +28,6 @@ from tacit.privacy.noise import kernels
 from tacit.privacy.noise.samplers import Candidates
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.plan import Kind
-
-Floats = NDArray[np.float64]
 
 Chosen = TypeVar("Chosen")
 
@@ -127,7 +126,7 @@ class TopK:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checks.count("k", self.k))
 
-    def draw(self, grant: Grant, scores: ArrayLike) -> NDArray[np.int64]:
+    def draw(self, grant: Grant, scores: ArrayLike) -> Integers:
         """The indices drawn, in the order they were drawn."""
         values = _scores(scores)
         if self.k > len(values):

@@ -1,10 +1,14 @@
-"""How much one row can change a release, under each neighbour relation."""
+"""How much one row can change a release, under each neighbour relation.
+
+What holds: each number bounds the change for every pair of neighbours. The constructors name the shapes for which this
+is proved in their docstrings.
+"""
 
 import math
 from dataclasses import dataclass
 
 from tacit.privacy import checks
-from tacit.privacy.checks import Adjacency
+from tacit.privacy.checks import ADJACENCIES, Adjacency
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class Sensitivity:
 
     def under(self, adjacency: Adjacency) -> float:
         """The sensitivity for one of the two relations."""
-        return self.add_remove if checks.adjacency(adjacency) == "add-remove" else self.replace_one
+        relation = checks.one_of("adjacency", adjacency, ADJACENCIES)
+        return self.add_remove if relation == "add-remove" else self.replace_one
 
     @classmethod
     def vector(cls, norm: float) -> "Sensitivity":

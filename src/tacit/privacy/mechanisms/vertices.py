@@ -2,17 +2,18 @@
 
 `SignedVertex` takes a new gradient for every draw, and reads all of it. The samplers here keep whole scores between
 draws, and are told which of them changed. They count in 2^-32 octaves: the gradient's entry a_j gives the vertex s e_j
-the weight 2^(-s a_j / 2^32). Sums over rows are then exact, and so is the law of a draw. All three samplers have the
-same law; they differ in what a draw costs:
+the weight 2^(-s a_j / 2^32). Sums over rows are then exact.
 
-bucket     a time that does not depend on the number of coordinates D; nor does that of a change
+What holds: the law of a draw is exact too, and the same for all samplers. They differ in the time of a draw:
+
+bucket     does not depend on the number of coordinates D; nor does that of a change
 two-level  about sqrt(D) steps
 gumbel     a look at all 2 D vertices: the reference
 
-What a draw costs in privacy. If a row adds at most c to an entry, in absolute value, then adding or removing it moves
-the scores of e_j and -e_j in opposite directions by at most c: the log-weights change by a range of at most
-2 c 2^-32 ln 2. Replacing it moves an entry by 2 c, and the range is twice that. `contribution_units` is the largest c
-that keeps the range within e0 = 1 / multiplier.
+What a draw costs. If a row adds at most c to an entry, in absolute value, then adding or removing it moves the scores
+of e_j and -e_j in opposite directions by at most c. The log-weights change by a range of at most 2 c 2^-32 ln 2.
+Replacing it moves an entry by 2 c, and the range is twice that. `contribution_units` is the largest c that keeps the
+range within e0 = 1 / multiplier.
 """
 
 from abc import ABC, abstractmethod
@@ -23,17 +24,15 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
-from tacit.privacy.checks import Adjacency
+from tacit.privacy.checks import ADJACENCIES, Adjacency
 from tacit.privacy.gate import Grant
 from tacit.privacy.noise import exact, kernels, vertices
 from tacit.privacy.noise.samplers import Candidates
 from tacit.privacy.noise.source import NoiseSource, Words
 from tacit.privacy.plan import Kind
-
-Integers = NDArray[np.int64]
 
 LARGEST_LIMIT = vertices.LARGEST_LIMIT
 NO_BUCKETS = vertices.empty_buckets(0, 0)
@@ -59,7 +58,7 @@ def contribution_units(multiplier: float, adjacency: Adjacency) -> int:
             "multiplier must be above 0, got 0.0: without noise the best vertex is taken, and nothing is drawn"
         )
     e0 = Fraction(1.0 / checks.positive("multiplier", multiplier))
-    moves = 2 if checks.adjacency(adjacency) == "add-remove" else 4
+    moves = 2 if checks.one_of("adjacency", adjacency, ADJACENCIES) == "add-remove" else 4
     return int(e0 * _OCTAVE * 2**128 / (moves * (exact.ln2(128) + 1)))
 
 
@@ -139,12 +138,12 @@ class _RoundSampler(VertexSampler):
 class BucketSampler(_RoundSampler):
     """Rejection over buckets of |score|, an octave each: time per draw and per change does not depend on D.
 
-    Coordinates stand in the order of their buckets, so a bucket is a run of them, and one moves to the next bucket by
-    a swap over the boundary. Only an envelope that is too low would bend the law. So a coordinate whose |score| rose is
-    lifted at once, and one whose |score| fell is lowered only when it was proposed and turned down: each such round is
-    paid for by the change before it. Otherwise little more than 2 rounds are needed on average: the likelier signs of
-    the 31 highest buckets are kept with probability 1/2 or more, other signs have weights of at most 1, and what is far
-    below the highest bucket takes at most 2 D / 2^31 of its tickets. Beside the scores, a coordinate takes 12 bytes.
+    Coordinates stand in the order of their buckets. So a bucket is a run of them, and one moves to the next bucket by a
+    swap over the boundary. Only an envelope that is too low would bend the law. So a coordinate whose |score| rose is
+    lifted at once. One whose |score| fell is lowered when it was proposed and turned down: one round for each change.
+    Otherwise little more than 2 rounds are needed on average. The likelier signs of the 31 highest buckets are kept
+    with probability 1/2 or more; other signs have weights of at most 1; and what is far below the highest bucket takes
+    at most 2 D / 2^31 of its tickets. Beside the scores, a coordinate takes 12 bytes.
 
     A compiled loop that changes scores can do without `changed`, if it calls `tacit.privacy.noise.vertices.promote`
     with `buckets`, which `held` is the memory of, after each change.
@@ -166,12 +165,12 @@ class BucketSampler(_RoundSampler):
 class TwoLevelSampler(_RoundSampler):
     """Big steps over about sqrt(D) groups, then little steps in the group (Raff, Khanna and Lu), in whole numbers.
 
-    The paper keeps the logarithm of each group's weight and adds differences to it; what is left after a dominant
-    weight falls is rounding error. Here a group holds whole tickets, in units set by its largest octave: for each
-    vertex the power of two above its weight, at least one ticket. A change of one score is one exact subtraction and
-    addition; where the largest octave moves, the group is counted anew. A group far below the highest has its tickets
-    rounded up to whole units of that one. Whatever was rounded up is paid for by rejection: in whole numbers and fair
-    coins for the group, and by exact acceptance with weight over envelope for the vertex. So the law is exact.
+    The paper keeps the logarithm of each group's weight and adds differences to it. When a dominant weight falls, what
+    is left is rounding error. Here a group holds whole tickets, in units set by its largest octave: for each vertex the
+    power of two above its weight, at least one ticket. A change of one score is one exact subtraction and addition;
+    where the largest octave moves, the group is counted anew. The tickets of a group far below the highest are rounded
+    up to whole units of that one. Rejection makes up for all rounding up: by whole numbers and fair coins for the
+    group, and by the ratio of weight and envelope for the vertex. So the law is exact.
     """
 
     _compiled = staticmethod(vertices.draw_from_groups)
@@ -194,9 +193,8 @@ class GumbelSampler(VertexSampler):
     """Reads all 2 D scores for every draw: the reference.
 
     The vertex whose score plus Gumbel noise is largest has the law of the exponential mechanism. That law is drawn here
-    exactly, over all candidates. Noise from the logarithms of floats is not used: its tails are cut off, its values are
-    rounded, and which candidate is largest would be decided by those rounded numbers, by a law that is only nearly the
-    one that was accounted for.
+    exactly, over all candidates. Gumbel noise from the logarithms of floats is not used: it is rounded and its tails
+    are cut off, so its law is only nearly the one that is accounted for.
     """
 
     def __init__(self, scores: Integers, limit: int) -> None:

@@ -4,6 +4,8 @@ All scores move when the scale does, and none of them is written down. A coordin
 from the present one down to `lowest`: between the two a score is monotone, so that |a_j| is at most the larger of its
 values at both. The scale only falls, until it passes `lowest` and all coordinates are sorted anew. As in `vertices`, an
 envelope that is too high costs rounds, and no envelope bends the law.
+
+`Lines` are scale, lowest, rates, constants: what scores come from, now and down to the lowest scale.
 """
 
 import numpy as np
@@ -22,6 +24,8 @@ from tacit.privacy.noise.vertices import (
     propose,
     vertex_of,
 )
+
+Lines = tuple[float, float, Integers, Integers]
 
 
 @kernel
@@ -43,17 +47,17 @@ def write_scores(scale: float, rates: Integers, constants: Integers, out: Intege
 
 
 @kernel
-def write_largest(scale: float, lowest: float, rates: Integers, constants: Integers, out: Integers) -> None:
+def write_largest(lines: Lines, out: Integers) -> None:
     """The largest |score| of each coordinate between the two scales."""
+    scale, lowest, rates, constants = lines
     for j in range(len(out)):
         out[j] = _largest_between(scale, lowest, rates[j], constants[j])
 
 
 @kernel
-def promote_rates(
-    places: Integers, scale: float, lowest: float, rates: Integers, constants: Integers, buckets: Buckets
-) -> int:
+def promote_rates(places: Integers, lines: Lines, buckets: Buckets) -> int:
     """Promote the coordinates at these places; returns the largest |rate| among them."""
+    scale, lowest, rates, constants = lines
     steepest = 0
     for j in places:
         if not 0 <= j < len(rates):
@@ -64,18 +68,9 @@ def promote_rates(
 
 
 @kernel
-def draw_by_rates(
-    words: Words,
-    at: int,
-    scale: float,
-    lowest: float,
-    rates: Integers,
-    constants: Integers,
-    scores: Integers,
-    standing: Places,
-    at_least: Places,
-) -> Round:
+def draw_by_rates(words: Words, at: int, lines: Lines, scores: Integers, standing: Places, at_least: Places) -> Round:
     """Draw one vertex, as `draw_from_buckets` does; the score of every coordinate proposed is left in `scores`."""
+    scale, lowest, rates, constants = lines
     buckets = buckets_in(standing, at_least)
     while True:
         proposal, envelope, at = propose(words, at, buckets)

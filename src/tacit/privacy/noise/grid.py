@@ -19,13 +19,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from tacit._types import Floats, Integers
 from tacit.privacy import checks
 from tacit.privacy.noise import kernels, samplers
 from tacit.privacy.noise.source import NoiseSource
-
-Floats = NDArray[np.float64]
 
 MAX_BITS = 40
 _RANGE_BITS = 62  # q and q + N fit in 63 bits: |q| <= 2^62, and |N| < 2^44 for normals, 2^46 for Laplace in practice
@@ -78,12 +77,19 @@ class Grid:
         scale = (plain + multiplier * rounding * _DIVISION_ERROR * limit) / left
         return cls(scale=scale, bits=bits, bound=limit)
 
-    def release(self, values: Floats, noise: NDArray[np.int64]) -> tuple[Floats, bool]:
-        """Values on the grid plus noise, which counts 2^-40 of its scale; and whether all were inside the bound."""
+    def release(self, values: Floats, noise: Integers, *, strict: bool) -> Floats:
+        """Values on the grid plus noise, which counts 2^-40 of its scale.
+
+        Values beyond the bound are clipped; where the bound is not a declared one (`strict`) they raise.
+        """
         out = np.empty(values.shape)
         shift = MAX_BITS - self.bits  # floor(floor(2^40 Z) / 2^shift) = floor(2^bits Z)
         inside = kernels.release_on_grid(values.ravel(), noise, self.bound, self.step, shift, out.reshape(-1))
-        return out, inside
+        if strict and not inside:
+            raise OverflowError(
+                "a value lies beyond 2^22 times the noise and does not fit the grid; declare a public `bound`"
+            )
+        return out
 
 
 def gaussian(
@@ -149,12 +155,7 @@ def noisy(
         return values.copy()
     grid = Grid.for_noise(sensitivity, multiplier, values.size, bound, power=0.5 if law == "gaussian" else 1.0)
     draw = samplers.normals if law == "gaussian" else samplers.laplaces
-    released, inside = grid.release(values, draw(source, values.size))
-    if bound is None and not inside:
-        raise OverflowError(
-            "a value lies beyond 2^22 times the noise and does not fit the grid; declare a public `bound`"
-        )
-    return released
+    return grid.release(values, draw(source, values.size), strict=bound is None)
 
 
 def float_sum_slack(n: int, contribution: float, depth: int | None = None) -> float:

@@ -204,9 +204,8 @@ def _octave_decision(words: Words, at: int, fraction: np.uint64) -> tuple[int, i
 
 
 @kernel
-def _deep_octave_decision(words: Words, at: int, gap: np.int64) -> tuple[int, int]:
-    """Accept with probability 2^-(gap / 2^32 - LAST_OCTAVE), in the last bucket: coins, then a fraction."""
-    coins = int(gap >> 32) - LAST_OCTAVE
+def _coins_decision(words: Words, at: int, coins: int) -> tuple[int, int]:
+    """Accept with probability 2^-coins."""
     while coins > 0:
         if at >= len(words):
             return _SHORT, at
@@ -215,7 +214,17 @@ def _deep_octave_decision(words: Words, at: int, gap: np.int64) -> tuple[int, in
             return _REJECT, at + 1
         coins -= some
         at += 1
-    return _octave_decision(words, at, np.uint64(gap) & _MASK32)
+    return _ACCEPT, at
+
+
+@kernel
+def _gap_decision(words: Words, at: int, gap: int) -> tuple[int, int]:
+    """Accept with probability 2^-(gap / 2^32): coins, then the fraction; if that stays open, stop before it."""
+    decision, at = _coins_decision(words, at, gap >> 32)
+    if decision != _ACCEPT:
+        return decision, at
+    decision, after = _octave_decision(words, at, np.uint64(gap) & _MASK32)
+    return decision, (at if decision == _OPEN else after)
 
 
 @kernel
@@ -290,10 +299,7 @@ def pick_candidates(
             rest -= weight
             octave += 1
         candidate = _candidate_in_octave(gaps, octave, int(rest >> np.uint64(LAST_OCTAVE - octave)))
-        if octave == LAST_OCTAVE:
-            decision, after = _deep_octave_decision(words, after, gaps[candidate])
-        else:
-            decision, after = _octave_decision(words, after, np.uint64(gaps[candidate]) & _MASK32)
+        decision, after = _gap_decision(words, after, gaps[candidate] - (octave << 32))
         if decision == _REJECT:
             at = after
         elif decision == _ACCEPT:

@@ -1,35 +1,32 @@
-"""Bulk draws from a source: the compiled kernels, with `exact` behind them."""
+"""Bulk draws from a source: the compiled kernels, with `exact` behind them.
+
+What holds: each draw has its law exactly, and the words that it uses do not depend on how many are drawn at once.
+"""
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit._types import Integers
 from tacit.privacy import checks
 from tacit.privacy.noise import exact, kernels
 from tacit.privacy.noise.source import NoiseSource, Words
 from tacit.privacy.noise.tables import strips
 
-Integers = NDArray[np.int64]
-Step = Callable[[Words, int, Integers, int], tuple[int, int, int]]
-
 
 def normals(source: NoiseSource, size: int) -> Integers:
     """floor(2^40 Z) for independent standard normal Z."""
     table = strips()
-
-    def step(words: Words, at: int, out: Integers, done: int) -> tuple[int, int, int]:
-        return kernels.strip_normals(words, at, table, out, done)
-
-    return _fill(source, size, step, lambda: exact.strip_normal(source.word, table))
+    return _fill(source, size, kernels.strip_normals, (table,), lambda: exact.strip_normal(source.word, table))
 
 
 def laplaces(source: NoiseSource, size: int) -> Integers:
     """floor(2^40 L) for independent Laplace L of scale 1."""
-    return _fill(source, size, kernels.laplaces, lambda: exact.laplace(source.word))
+    return _fill(source, size, kernels.laplaces, (), lambda: exact.laplace(source.word))
 
 
 class Candidates:
@@ -48,11 +45,8 @@ class Candidates:
 
     def pick(self, source: NoiseSource, size: int = 1) -> Integers:
         """`size` independent draws, with probabilities exactly in proportion to the weights."""
-
-        def step(words: Words, at: int, out: Integers, done: int) -> tuple[int, int, int]:
-            return kernels.pick_candidates(words, at, self._gaps, self._counts, out, done)
-
-        return _fill(source, size, step, lambda: self._pick_exactly(source))
+        given = self._gaps, self._counts
+        return _fill(source, size, kernels.pick_candidates, given, lambda: self._pick_exactly(source))
 
     def _pick_exactly(self, source: NoiseSource) -> int:
         weights = [int(count) << (kernels.LAST_OCTAVE - octave) for octave, count in enumerate(self._counts)]
@@ -86,9 +80,9 @@ class Coins:
 
     There are at least k tails before the first head with probability (1-q)^k. So a uniform number is drawn, and there
     are as many tails as there are such powers above it, k = 1, 2 and so on. Its leading 64 bits settle how many, except
-    next to a power, where `exact` reads further bits: nothing is decided by a rounded number. Only the first powers are
-    used, at most `MOST_TAILS`. After that many tails, as after a head, a new uniform number begins a new run:
-    independent coins have no memory, so whatever came before, the next ones have the law of the first.
+    next to a power, where `exact` reads further bits: no rounded number decides. Only the first powers are used, at
+    most `MOST_TAILS`. After that many tails, as after a head, a new uniform number begins a new run. Independent coins
+    have no memory, so the next ones have the law of the first.
 
     Parameters
     ----------
@@ -167,12 +161,15 @@ def _coins(probability: float) -> Coins:
     return Coins(probability)
 
 
-def _fill(source: NoiseSource, size: int, step: Step, finish: Callable[[], int]) -> Integers:
+def _fill(
+    source: NoiseSource, size: int, kernel: Callable[..., Any], given: tuple[Any, ...], finish: Callable[[], int]
+) -> Integers:
+    """So many draws of a kernel, which is `given` its tables; `finish` makes one that 64 bits did not settle."""
     out = np.empty(checks.count("size", size, least=0), dtype=np.int64)
     done = 0
     while done < len(out):
         words, at = source.window()
-        done, at, stopped = step(words, at, out, done)
+        done, at, stopped = kernel(words, at, *given, out, done)
         source.consume(at)
         if stopped == kernels.SHORT:
             source.refill()

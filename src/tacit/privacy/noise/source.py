@@ -70,13 +70,6 @@ class NoiseSource:
         self._start(key, seeded=seed is not None)
 
     @classmethod
-    def for_fit(cls, random_state: int | None, *, stacklevel: int = 3) -> "NoiseSource":
-        """The source of a fit, as `random_state` asks for; a seeded one warns."""
-        if random_state is not None:
-            checks.warn_of_seed(stacklevel=stacklevel)
-        return cls(random_state)
-
-    @classmethod
     def from_key(cls, key: bytes, *, seeded: bool) -> "NoiseSource":
         """A source that gives the same words for the same 256-bit key, so that a release can be made again as it was.
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from tacit.privacy.noise.kernels import (
     _ACCEPT,
-    _MASK32,
-    _OPEN,
     _REJECT,
     _SHORT,
     DONE,
@@ -26,7 +24,8 @@ from tacit.privacy.noise.kernels import (
     OPEN,
     SHORT,
     Words,
-    _octave_decision,
+    _coins_decision,
+    _gap_decision,
     kernel,
 )
 
@@ -48,30 +47,6 @@ _DEEPEST = 62  # octaves between two groups that are settled by the bits of one 
 def whole_octave(score: int) -> int:
     """The least whole number of octaves at or above |score|."""
     return (abs(score) + 2**32 - 1) >> 32
-
-
-@kernel
-def _coins_decision(words: Words, at: int, coins: int) -> tuple[int, int]:
-    """Accept with probability 2^-coins."""
-    while coins > 0:
-        if at >= len(words):
-            return _SHORT, at
-        some = min(coins, 64)
-        if words[at] >> np.uint64(64 - some) != _0:
-            return _REJECT, at + 1
-        coins -= some
-        at += 1
-    return _ACCEPT, at
-
-
-@kernel
-def _gap_decision(words: Words, at: int, gap: int) -> tuple[int, int]:
-    """Accept with probability 2^-(gap / 2^32): coins, then the fraction; if that stays open, stop before it."""
-    decision, at = _coins_decision(words, at, gap >> 32)
-    if decision != _ACCEPT:
-        return decision, at
-    decision, after = _octave_decision(words, at, np.uint64(gap) & _MASK32)
-    return decision, (at if decision == _OPEN else after)
 
 
 @kernel

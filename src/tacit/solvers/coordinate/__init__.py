@@ -18,7 +18,7 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
 - Coordinate accounting (`clipping="coordinate"`, the paper's). What a row adds to the derivative in w_j is clipped to
   C_j = sqrt(M_j / sum M) C and noised with z C_j. In units of C_j every update has sensitivity 1, so d' updates in any
   order have sensitivity sqrt(d'), and 2 sqrt(d') for replace-one.
-- Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+- Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan. The order of updates is
 drawn without looking at the data, and need not be secret.
@@ -31,34 +31,39 @@ without noise the problem is solved.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import coordinate as kernels
-from tacit.privacy import Gate, Release, checks, float_sum_slack
-from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianSequence
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
-from tacit.problems.declared import averaging_rule, smoothness_constants
+from tacit.problems.declared import averaging_rule, declared_size, smoothness_constants
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, passes, size
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, option, pass_count, word
 from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
-from tacit.solvers.passes import SHRINK
+from tacit.solvers.examples import on_cancer
 
 _MOST_PASSES = 2_000
 _INTERCEPT_PART = 0.35  # of the clip: how far a row may move the intercept's derivative, next to all others together
 
 
+@on_cancer("n_passes=10", score=0.8)
 @dataclass(eq=False, repr=False)
 class Coordinate(Solver):
     """Proximal coordinate descent (DP-CD): weights are updated one after the other, from one column each.
 
     Use it for l1 penalties and for bounds on coefficients, which other solvers do not serve, and for the loss
     "squared_hinge" with `adjacency="replace-one"`. It is the default there.
+
+    Privacy: noisy mean squares of the columns, unless they are declared; then noisy derivatives one after the other, of
+    which a pass over all columns costs what one release does.
 
     Parameters
     ----------
@@ -81,51 +86,36 @@ class Coordinate(Solver):
     smoothness : "private" or array of shape (n_features,), default="private"
         The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
         "private" releases it inside the budget; an array of positive numbers is taken as public.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Coordinate
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Coordinate(n_passes=10)).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
     """
 
     name: ClassVar[str] = "coordinate"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), penalties=("l2", "l1", "bounds"))
 
-    n_passes: float | None = None
-    order: str = "permuted"
-    clipping: str = "row"
-    clip: float | None = None
-    step: float | None = None
-    averaging: str | int | None = None
-    smoothness: Any = "private"
+    n_passes: float | None = option(None, pass_count)
+    order: str = option("permuted", word("permuted", "cyclic", "random"))
+    clipping: str = option("row", word("row", "coordinate"))
+    clip: float | None = option(None, declared_size)
+    step: float | None = option(None, declared_size)
+    averaging: str | int | None = option(None, lambda _, value: averaging_rule(value))
+    smoothness: str | Sequence[float] = option("private", lambda _, value: smoothness_constants(value))
 
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        order = checks.one_of("order", self.order, ("permuted", "cyclic", "random"))
-        clipping = checks.one_of("clipping", self.clipping, ("row", "coordinate"))
-        if (order, clipping) == ("random", "row"):
+    def check(self) -> Self:
+        """The same options as plain numbers and words; refuses what no task could have."""
+        asked = super().check()
+        if (asked.order, asked.clipping) == ("random", "row"):
             raise ValueError(
                 "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
                 " equally often, as order='permuted' and order='cyclic' do"
             )
-        passes(self.n_passes)
-        size("clip", self.clip)
-        size("step", self.step)
-        averaging_rule(self.averaging)
-        smoothness_constants(self.smoothness)
+        return asked
 
     def at(self, task: LinearTask) -> "_Descent":
         """The descent, with its rules worked out from n, d, mu and what the user set."""
-        self.check()
+        asked = self.check()
         nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
         usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
-        count = max(1, round(passes(self.n_passes) or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
-        averaging = averaging_rule(self.averaging) or "tail"
+        count = max(1, round(asked.n_passes or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
+        averaging = asked.averaging or "tail"
         loops = 0
         if averaging == "periodic":
             loops = max(1, round(math.sqrt(count)))
@@ -133,23 +123,24 @@ class Coordinate(Solver):
             loops = averaging
         return _Descent(
             task,
-            Smoothness.of(task, self.smoothness),
-            self.order,
-            self.clipping,
+            Smoothness.of(task, asked.smoothness),
+            asked.order,
+            asked.clipping,
             passes=count,
-            clip=size("clip", self.clip) or usual * min(growth, NO_CLIP),
+            clip=asked.clip or usual * min(growth, NO_CLIP),
             intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, NO_CLIP),
-            step=size("step", self.step) or 1.0,
+            step=asked.step or 1.0,
             loops=min(loops, count),
             tail=count - count // 2 if averaging == "tail" else 1,
         )
 
 
 @dataclass(frozen=True)
-class _Descent:
+class _Descent(Algorithm[LinearTask]):
     """Coordinate descent on one task."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "columns"
+
     smoothness: Smoothness
     order: str
     clipping: str
@@ -161,7 +152,6 @@ class _Descent:
     step: float
     loops: int  # of the paper's periodic averaging; 0 for none
     tail: int  # the last passes, whose iterates are averaged; 1 is the last iterate
-    layout: ClassVar[Layout] = "columns"
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The smoothness constants, then the passes."""
@@ -213,18 +203,16 @@ class _Clipping:
     @classmethod
     def of(cls, descent: _Descent, columns: Columns, bounds: Floats) -> "_Clipping":
         """By rows or by coordinates, for columns with these mean squares."""
-        task, clip, root = descent.task, descent.clip, math.sqrt(descent.task.width)
+        task, clip, moves = descent.task, descent.clip, Moves.of(descent.task)
         if descent.clipping == "row":
             most = descent.intercept_limit
             units = np.append(np.sqrt(bounds[: task.d]), most / (_INTERCEPT_PART * clip))
             norm = clip * math.hypot(1.0, _INTERCEPT_PART * task.fit_intercept)
-            size = norm + root * float_sum_slack(task.n, clip, columns.depth)
-            mechanism = GaussianSequence(Sensitivity.vector(size), bound=task.n * clip)
+            mechanism = GaussianSequence(moves.columns(norm, clip, task.width), bound=task.n * clip)
             limits = columns.limits(clip, units, most * SHRINK)
             return cls(units, np.full(task.d + 1, math.inf), limits, mechanism)
         units = np.sqrt(bounds / float(bounds[: task.width].sum())) * clip
-        size = root * (1.0 + float_sum_slack(task.n, 1.0, columns.depth))
-        mechanism = GaussianSequence(Sensitivity.vector(size), bound=float(task.n))
+        mechanism = GaussianSequence(moves.unit_columns(task.width), bound=float(task.n))
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
 

@@ -1,8 +1,7 @@
 """The columns of a fit: what coordinate solvers read of the rows, the margins they keep, and smoothness constants.
 
 Everything a method of `Columns` returns is private until it has noise; a `Walk` adds it as it goes. A row's margin,
-norm and derivative come from that row alone; sums over a column are taken in float64, and `depth` is the longest chain
-of additions in them.
+norm and derivative come from that row alone; sums over a column are taken in float64, in the order of `Moves.of`.
 
 Smoothness constants. The mean loss has curvature at most h M_j in weight j, where h is the curvature of the loss and
 M_j the mean of z_ij^2. Coordinate solvers take steps of 1 / (h M_j), and measure derivatives in units of sqrt(M_j).
@@ -24,17 +23,16 @@ import numpy as np
 from scipy.sparse import csc_array, issparse
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
-from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Tape
+from tacit.kernels.given import Csc, Noise
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector, Tape
 from tacit.problems import SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
-from tacit.solvers.passes import SHRINK
 
 NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
@@ -45,7 +43,7 @@ _SHORTEST = 1e-100  # length that a row is taken to have at least: squares of en
 
 
 class _Kernels(NamedTuple):
-    """The compiled functions for one kind of table; each takes its parts first."""
+    """The compiled functions for one kind of table; each takes the table first."""
 
     square_norms: Any
     largest: Any
@@ -85,21 +83,16 @@ class Columns:
         self._code = task.loss.code
         self._count = len(data.targets)
         self.margins = np.zeros(self._count)  # less the targets, for the squared loss
-        self._parts: tuple[Any, ...]
+        self._table: Any
+        kind: Any = np.float64
         if issparse(data.Z):
             table: Any = csc_array(cast(Any, data.Z))
             places = (part.astype(np.int64, copy=False) for part in (table.indices, table.indptr))
-            self._parts = table.data.astype(np.float64, copy=False), *places
-            self._kernels = _SPARSE
+            self._table, self._kernels = Csc(table.data.astype(kind, copy=False), *places), _SPARSE
         else:
-            self._parts = (np.asfortranarray(data.Z).T,)
-            self._kernels = _DENSE
-        self._ones = np.full(self._count, float(task.fit_intercept), dtype=self._parts[0].dtype)
-
-    @property
-    def depth(self) -> int:
-        """The longest chain of additions in a sum over a column."""
-        return self._task.n if self._kernels is _SPARSE else sum_depth(self._task.n)
+            self._table, self._kernels = np.asfortranarray(data.Z).T, _DENSE
+            kind = self._table.dtype
+        self._ones = np.full(self._count, float(task.fit_intercept), dtype=kind)
 
     def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Floats:
         """What to clip each row's derivative to: for the weights of features, and for the intercept.
@@ -110,10 +103,10 @@ class Columns:
         norms = np.empty(self._count)
         weights = np.append(1.0 / metric[: self._task.d], 0.0)
         if norm == 2.0:
-            self._kernels.square_norms(*self._parts, weights, norms)
+            self._kernels.square_norms(self._table, weights, norms)
             np.sqrt(norms, out=norms)
         else:
-            self._kernels.largest(*self._parts, weights, norms)
+            self._kernels.largest(self._table, weights, norms)
         out = np.empty((2, self._count))
         out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, _SHORTEST)
         out[1] = intercept
@@ -123,29 +116,30 @@ class Columns:
     def squares(self, largest: float, total: float) -> Floats:
         """The sum of z_j^2 over rows, each at most `largest`, rows scaled so that theirs add up to at most `total`."""
         norms, out = np.empty(self._count), np.empty(self._task.d)
-        self._kernels.square_norms(*self._parts, np.append(np.ones(self._task.d), 0.0), norms)
+        self._kernels.square_norms(self._table, np.append(np.ones(self._task.d), 0.0), norms)
         factors = np.where(np.isfinite(norms), np.minimum(1.0, total / np.maximum(norms, 1e-300)), 0.0) * SHRINK
-        self._kernels.squares(*self._parts, factors, largest, out)
+        self._kernels.squares(self._table, factors, largest, out)
         return out
 
     def derivatives(self, limits: Floats) -> Floats:
         """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
         slopes, out = np.empty(self._count), np.empty(self._task.d + 1)
-        coordinate.slopes(self.margins, self._targets, limits[0], self._code, slopes)
-        self._kernels.products(*self._parts, slopes, out)
-        coordinate.slopes(self.margins, self._targets, limits[1], self._code, slopes)
+        of = self._slopes(limits)
+        coordinate.clipped_slopes(of, 0, slopes)
+        self._kernels.products(self._table, slopes, out)
+        coordinate.clipped_slopes(of, 1, slopes)
         out[-1] = kernels.block_sum(slopes)
         return out
 
     def move_to(self, w: Floats) -> None:
         """Take the margins of these weights."""
-        self._kernels.margins(*self._parts, w, self.margins)
+        self._kernels.margins(self._table, w, self.margins)
         if self._task.loss == SQUARED:
             self.margins -= self._targets
 
     def move(self, j: int, change: float) -> None:
         """Move the margins as weight j moves by `change`."""
-        self._kernels.move(*self._parts, self._ones, j, change, self.margins)
+        self._kernels.move(self._table, self._ones, j, change, self.margins)
 
     def advance(self, tape: Tape, limits: Floats, rules: Floats, order: Integers, w: Floats, changes: Floats) -> Floats:
         """Update the weights of `order` one after the other; returns what was released on the way.
@@ -154,10 +148,12 @@ class Columns:
         is told by how much each update moved its weight.
         """
         released = np.empty(len(order))
-        fixed = self._ones, self._targets, limits, self._code, rules
-        place = tape.noise, tape.step, tape.bound, w, self.margins, released, changes
-        self._kernels.steps(*self._parts, *fixed, order, *place)
+        noise, out = Noise(tape.noise, tape.step, tape.bound), coordinate.Written(released, changes)
+        self._kernels.steps(self._table, self._ones, self._slopes(limits), rules, order, noise, w, out)
         return released
+
+    def _slopes(self, limits: Floats) -> coordinate.Slopes:
+        return coordinate.Slopes(self.margins, self._targets, limits, self._code)
 
 
 class Walk:
@@ -214,8 +210,7 @@ class Smoothness:
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
         total = float(d) if sparse else max(float(d), LIMIT**2)
         largest = total if sparse else LIMIT**2
-        size = math.sqrt(largest * total) + math.sqrt(d) * float_sum_slack(n, largest, columns.depth)
-        sensitivity = Sensitivity(size, math.sqrt(2.0) * size)
+        sensitivity = Moves.of(self.task).squares(largest, total, d)
         sums = columns.squares(largest, total)
         noisy = gate.release("smoothness", GaussianVector(sensitivity, bound=n * largest), sums) / n
         error = gate.noise("smoothness", sensitivity) / n

@@ -28,21 +28,21 @@ Selections get 0.7 of the budget: they have to be right among d, a derivative on
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, float_sum_slack
+from tacit.blocks import SHRINK, Bounded, Moves
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Selection, Sensitivity
 from tacit.problems import SQUARED
-from tacit.problems.declared import smoothness_constants
+from tacit.problems.declared import declared_size, smoothness_constants
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations, size
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
 from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness
-from tacit.solvers.passes import SHRINK
 
 _SELECTION = 0.7  # of the budget
 _MOST_VISITS = 4  # of a weight on average, under usual noise
@@ -54,6 +54,9 @@ class Greedy(Solver):
 
     Use it for the squared loss on tables of many columns of which few matter. It is the default for an l1 penalty on
     such tables.
+
+    Privacy: noisy mean squares of the columns, unless they are declared; then in each round a private draw, and a noisy
+    derivative of what was drawn.
 
     Parameters
     ----------
@@ -81,42 +84,35 @@ class Greedy(Solver):
     name: ClassVar[str] = "greedy"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED,), penalties=("l2", "l1", "bounds"))
 
-    n_iter: int | None = None
-    clip: float | None = None
-    step: float | None = None
-    smoothness: Any = "private"
-
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        iterations(self.n_iter, self.name)
-        size("clip", self.clip)
-        size("step", self.step)
-        smoothness_constants(self.smoothness)
+    n_iter: int | None = option(None, iterations(name))
+    clip: float | None = option(None, declared_size)
+    step: float | None = option(None, declared_size)
+    smoothness: str | Sequence[float] = option("private", lambda _, value: smoothness_constants(value))
 
     def at(self, task: LinearTask) -> "_Rounds":
         """The rounds, with their rules worked out from n, d, mu and what the user set."""
-        self.check()
+        asked = self.check()
         signal, growth = task.n * task.budget.mu, max(1.0, math.sqrt(task.calm))
         most = _MOST_VISITS * task.width * min(growth, 20.0)
         return _Rounds(
             task,
-            Smoothness.of(task, self.smoothness),
-            rounds=iterations(self.n_iter, self.name) or round(min(max(signal / 50.0, 3.0), max(most, 3.0))),
-            clip=size("clip", self.clip) or min(2.0, signal / 50.0) * min(growth, NO_CLIP),
-            step=size("step", self.step) or 1.0,
+            Smoothness.of(task, asked.smoothness),
+            rounds=asked.n_iter or round(min(max(signal / 50.0, 3.0), max(most, 3.0))),
+            clip=asked.clip or min(2.0, signal / 50.0) * min(growth, NO_CLIP),
+            step=asked.step or 1.0,
         )
 
 
 @dataclass(frozen=True)
-class _Rounds:
+class _Rounds(Algorithm[LinearTask]):
     """Greedy descent on one task."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "columns"
+
     smoothness: Smoothness
     rounds: int
     clip: float
     step: float
-    layout: ClassVar[Layout] = "columns"
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The smoothness constants, then a selection and a derivative in every round."""
@@ -134,8 +130,7 @@ class _Rounds:
         bounds = self.smoothness.constants(columns, gate)
         units = np.sqrt(bounds)
         limits = columns.limits(clip, units, clip * SHRINK, norm=math.inf)
-        size = clip + float_sum_slack(n, clip, columns.depth)
-        derivative = GaussianVector(Sensitivity.vector(size), bound=n * clip)
+        derivative = GaussianVector(Moves.of(task).vector(clip), bound=n * clip)
         steps = self.step / (task.loss.curvature * bounds)
         penalty = data.penalty.with_intercept()
         w = np.clip(np.zeros(task.d + 1), penalty.low, penalty.high)
@@ -144,7 +139,7 @@ class _Rounds:
             sums = columns.derivatives(limits)
             moved = penalty.prox(w - steps * sums / n, steps)
             scores = n * np.abs(moved - w) / (steps * units)
-            change = size + _rounding(w / (steps * units), n, clip)
+            change = derivative.sensitivity.add_remove + _rounding(w / (steps * units), n, clip)
             selection = Selection(Sensitivity(2.0 * change, 4.0 * change))
             j = gate.release("selections", selection, scores[: task.width])
             released = float(gate.release("derivatives", derivative, sums[j] / units[j])) * units[j]

@@ -19,7 +19,7 @@ of updates zeta_i x_i over Poisson samples with rate q, each row's clipped to no
 The dual variables are state that each row keeps to itself. They are never released; a row's enter a release through its
 own clipped update and nowhere else, which is what the accounting of samples needs (docs/guarantees.md#dual). For
 several classes, one against the rest, the updates of all classes are clipped together and released at once: the
-sensitivity is C as well. Sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+sensitivity is C as well. Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan.
 
@@ -39,16 +39,17 @@ Files: `steps` has the two forms above, on samples and on all rows; `paper` has 
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
-from tacit.problems.declared import penalty_strength
+from tacit.problems.declared import declared_size, penalty_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import AVERAGES, Serves, Solver, batch, check_steps, passes, size
+from tacit.solvers.base import Serves, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.dual.paper import Primal, Published, Sequential
 from tacit.solvers.dual.rules import Asked
 from tacit.solvers.dual.steps import AllRows, Sampled
+from tacit.solvers.examples import on_cancer
 
 _CALM = 2.5  # growth above which steps take all rows
 _FORMS: dict[str, type[Sampled | Primal]] = {
@@ -59,12 +60,16 @@ _FORMS: dict[str, type[Sampled | Primal]] = {
 }
 
 
+@on_cancer("batch_size=100", score=0.8)
 @dataclass(eq=False, repr=False)
 class Dual(Solver):
     """Stochastic dual coordinate steps (DP-SCD): samples of rows move their dual variables, which stay secret.
 
     Use it for support vector machines of more than two classes, where it is the default, and for classes one against
     the rest in general. It needs an l2 penalty and `adjacency="add-remove"`.
+
+    Privacy: each step is a noisy sum of clipped updates over a random sample of the rows. The sample and the dual
+    variables never leave.
 
     Parameters
     ----------
@@ -91,16 +96,6 @@ class Dual(Solver):
     damping : float, default=None
         The part of a sample whose rows are taken to pull one way. With 1, the paper's, steps are safe for all rows, and
         short. None: a rule in the loss. It does not go with the variants "sequential" and "primal".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import Dual
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=Dual(batch_size=100)).fit(X, y)
-    >>> model.score(X, y) > 0.8
-    True
     """
 
     name: ClassVar[str] = "dual"
@@ -110,46 +105,30 @@ class Dual(Solver):
         adjacencies=("add-remove",),
     )
 
-    n_passes: float | None = None
-    batch_size: int | None = None
-    clip: float | None = None
-    variant: str = "secret"
-    inner: str = "exact"
-    averaging: str | None = None
-    least_penalty: float | None = None
-    damping: float | None = None
+    n_passes: float | None = option(None, pass_count)
+    batch_size: int | None = option(None, checks.count)
+    clip: float | None = option(None, declared_size)
+    variant: str = option("secret", word(*_FORMS))
+    inner: str = option("exact", word("exact", "newton"))
+    averaging: str | None = option(None, word("last", "tail"))
+    least_penalty: float | None = option(None, penalty_strength)
+    damping: float | None = option(None, checks.probability)
 
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        passes(self.n_passes)
-        batch(self.batch_size)
-        size("clip", self.clip)
-        checks.one_of("variant", self.variant, tuple(_FORMS))
-        checks.one_of("inner", self.inner, ("exact", "newton"))
-        if self.averaging is not None:
-            checks.one_of("averaging", self.averaging, AVERAGES)
-        if self.least_penalty is not None:
-            penalty_strength("least_penalty", self.least_penalty)
-        if self.damping is not None:
-            checks.probability("damping", self.damping)
-        if self.variant in ("sequential", "primal") and (self.averaging == "tail" or self.damping is not None):
-            raise ValueError(f"variant={self.variant!r} has no damping, and returns its last iterate")
+    def check(self) -> Self:
+        """The same options as plain numbers and words; two variants have no damping and no mean."""
+        given = super().check()
+        if given.variant in ("sequential", "primal") and (given.averaging == "tail" or given.damping is not None):
+            raise ValueError(f"variant={given.variant!r} has no damping, and returns its last iterate")
+        return given
 
     def at(self, task: LinearTask) -> Sampled | AllRows | Primal:
         """The form that serves the task: samples of rows, all rows where there is little noise, or the paper's."""
-        self.check()
-        rows = batch(self.batch_size, task.n)
-        asked = Asked(
-            passes(self.n_passes),
-            rows,
-            size("clip", self.clip),
-            self.inner == "newton",
-            self.averaging,
-            self.least_penalty,
-            self.damping,
-        )
+        given = self.check()
+        rows = batch(given.batch_size, task.n)
+        steps = given.averaging, given.least_penalty, given.damping
+        asked = Asked(given.n_passes, rows, given.clip, given.inner == "newton", *steps)
         growth = max(1.0, math.sqrt(task.calm))
-        takes_all = self.variant == "secret" and rows is None and self.damping is None and growth > _CALM
+        takes_all = given.variant == "secret" and rows is None and given.damping is None and growth > _CALM
         form: type[Sampled | AllRows | Primal] = AllRows if takes_all else _FORMS[self.variant]
         algorithm = form.of(task, asked)
         check_steps(max(release.count for release in algorithm.releases(1.0)), asked.n_passes, asked.batch_size)

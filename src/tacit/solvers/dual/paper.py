@@ -17,14 +17,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, float_sum_slack
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
+from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianSequence, GaussianVector, Sensitivity, Tape
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Solution
+from tacit.solvers.base import Algorithm, Layout, Solution
 from tacit.solvers.dual.rules import PASSES, Asked
 from tacit.solvers.dual.steps import Duals, Sampled, added, mechanism, solution
-from tacit.solvers.passes import SHRINK, Passes
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,8 @@ class Sequential(Sampled):
         scale, clip = self._scale_and_clip(data)
         duals = Duals(task, data, newton=self.newton, scale=scale, least_norm=1.0)
         size = math.ceil(self.batch)
-        most = 2.0 * clip * math.sqrt(size * (size + 1.0)) + float_sum_slack(task.n, clip, task.n)
-        sequence = GaussianSequence(Sensitivity(most, most), bound=task.n * clip)
+        most = 2.0 * clip * math.sqrt(size * (size + 1.0))
+        sequence = GaussianSequence(Moves(task.n, depth=task.n).apart(most, most, summed=clip), bound=task.n * clip)
         order = gate.publicly(task.n)
         batches = [order[start : start + size] for start in range(0, task.n, size)]
         v = np.zeros((task.outputs, task.d + 1))
@@ -105,15 +104,15 @@ class Sequential(Sampled):
 
 
 @dataclass(frozen=True)
-class Primal:
+class Primal(Algorithm[LinearTask]):
     """Some weights at a time, each moved by at most the clip from all rows."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "short rows"
+
     steps: int
     batch: int  # weights in a step
     clip: float
     passes: float
-    layout: ClassVar[Layout] = "short rows"
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:

@@ -12,18 +12,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.blocks import Bounded
+from tacit.blocks import SHRINK, Bounded, Moves, Passes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import dual as kernels
-from tacit.kernels.gradient import sum_depth
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps, Sensitivity
+from tacit.kernels.given import Block, Csr, Noise
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Layout, Solution
+from tacit.solvers.base import Algorithm, Layout, Solution
 from tacit.solvers.dual.rules import Asked, bearing_of
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
-from tacit.solvers.passes import SHRINK, Passes
 
 _BATCH = 300
 _KINK = 0.5  # the width over which the hinge's corner is rounded in steps over all rows, at first
@@ -34,19 +33,25 @@ _AT_ONCE = 2_000_000  # numbers that steps made at once may need: their noise an
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """Steps on samples of the rows."""
+class _Steps(Algorithm[LinearTask]):
+    """What both forms of the steps go by."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "short rows"
+
     steps: int
-    batch: float  # expected rows in a step
-    damping: float  # rows of a batch that are taken to pull one way
     tail: int  # the last steps, whose iterates are averaged
     reach: float  # the longest that a dual variable moves in a step, but for the damping
     penalty: float  # the least strength of the l2 penalty
     clip: float | None  # of an update; None: the longest of a row of the usual norm
     newton: bool
-    layout: ClassVar[Layout] = "short rows"
+
+
+@dataclass(frozen=True)
+class Sampled(_Steps):
+    """Steps on samples of the rows."""
+
+    batch: float  # expected rows in a step
+    damping: float  # rows of a batch that are taken to pull one way
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
@@ -103,18 +108,10 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class AllRows:
+class AllRows(_Steps):
     """Steps over all rows, with momentum, where there is little noise."""
 
-    task: LinearTask
-    steps: int
-    reach: float  # the longest that a dual variable moves in a step, but for the damping
-    penalty: float  # the least strength of the l2 penalty
     kink: float  # the width over which the corner of the hinge is rounded
-    clip: float | None  # of an update; None: the longest of a row of the usual norm
-    newton: bool
-    tail: int  # the last steps, whose iterates are averaged
-    layout: ClassVar[Layout] = "short rows"
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
@@ -148,8 +145,7 @@ class AllRows:
         l2 = np.append(l2, min(float(l2.mean()), _INTERCEPT))
         scale = 1.0 / (task.n * l2)
         radius = LIMIT * math.sqrt(task.width / float(l2.min()))
-        slack = float_sum_slack(task.n, radius**2, sum_depth(task.n))
-        damping = largest_curvature(task, Passes(task, data), l2, radius, slack, gate)
+        damping = largest_curvature(task, Passes(task, data), l2, radius, gate)
         clip = self.clip or self.reach * math.sqrt(task.width) / (1.0 + damping)
         plain = mechanism(task, clip)
         duals = Duals(task, data, newton=self.newton, kink=self.kink)
@@ -167,8 +163,7 @@ class AllRows:
 
 def mechanism(task: LinearTask, clip: float) -> GaussianVector:
     """For the sum of updates of norm `clip`."""
-    size = clip + float_sum_slack(task.n, clip, task.n)
-    return GaussianVector(Sensitivity.vector(size), bound=task.n * clip)
+    return GaussianVector(Moves(task.n, depth=task.n).vector(clip), bound=task.n * clip)
 
 
 def added(steps: int, tail: int) -> float:
@@ -225,25 +220,20 @@ class Duals:
         kink: float = 0.0,
         least_norm: float = 0.0,
     ) -> None:
-        self._targets = data.targets
-        self._loss = task.loss.code
-        self._inner = kernels.NEWTON if newton else kernels.EXACT
+        self._loss, self._inner = task.loss.code, kernels.NEWTON if newton else kernels.EXACT
         self._kink = kink
-        self._bias = 1.0 if task.fit_intercept else 0.0
         self._alpha = self._before = np.zeros((task.n, task.outputs))
-        self._norms, self._pulls = np.empty(len(data.targets)), np.ones(len(data.targets))
-        self._parts: tuple[Any, ...]
+        rows: Any = data.Z
+        self._kernels = _DENSE
         if isinstance(data.Z, csr_array):
+            rows = Csr(data.Z.data, data.Z.indices, data.Z.indptr)
             self._kernels = _SPARSE
-            self._parts = data.Z.data, data.Z.indices, data.Z.indptr
-        else:
-            self._kernels = _DENSE
-            self._parts = (data.Z,)
-        self._kernels.pulls(*self._parts, self._bias, np.ones(task.d + 1), self._norms)
-        np.sqrt(self._norms, out=self._norms)
+        bias = 1.0 if task.fit_intercept else 0.0
+        norms, self._pulls = np.empty(len(data.targets)), np.ones(len(data.targets))
+        self._kernels.pulls(rows, bias, np.ones(task.d + 1), norms)
         if scale is not None:
-            self._kernels.pulls(*self._parts, self._bias, scale, self._pulls)
-        self._norms = np.maximum(self._norms, least_norm)
+            self._kernels.pulls(rows, bias, scale, self._pulls)
+        self._block = Block(rows, bias, data.targets, np.maximum(np.sqrt(norms), least_norm))
 
     def look_ahead(self, beta: float) -> None:
         """Go on in the direction of the last step."""
@@ -255,7 +245,7 @@ class Duals:
     @property
     def everyone(self) -> Integers:
         """All rows."""
-        return np.arange(len(self._targets))
+        return np.arange(len(self._block.targets))
 
     def at(self, rows: Integers) -> Floats:
         """The dual variables of these rows."""
@@ -268,20 +258,24 @@ class Duals:
     def move(self, rows: Integers, theta: Floats, damping: float, clip: float) -> Floats:
         """Move the dual variables of these rows; returns what they add to v, private until it has noise."""
         out = np.empty_like(theta)
-        fixed = self._targets, self._pulls, self._norms, theta, self._alpha
-        how = damping, self._loss, self._inner, self._kink, clip
-        self._kernels.batch(*self._parts, self._bias, rows, *fixed, *how, out)
+        self._kernels.batch(self._block, self._own, rows, theta, self._rule(damping, clip), out)
         return out
 
     def steps(self, batches: Batches, v: Floats, scale: Floats, damping: float, clip: float) -> Floats:
         """Move those of one batch after the other, and v by what that adds, with noise; returns what v moved by."""
         released = np.empty(batches.noise.shape)
-        fixed = self._targets, self._pulls, self._norms, scale, self._alpha
-        how = damping, self._loss, self._inner, self._kink, clip
-        noise = batches.noise, batches.step, batches.bound
-        rows = batches.rows, batches.starts
-        self._kernels.steps(*self._parts, self._bias, *rows, *fixed, *how, *noise, v, released)
+        samples = kernels.Samples(batches.rows, batches.starts)
+        noise = Noise(batches.noise, batches.step, batches.bound)
+        rule = self._rule(damping, clip)
+        self._kernels.steps(self._block, self._own, samples, scale, rule, noise, v, released)
         return released
+
+    @property
+    def _own(self) -> kernels.Alphas:
+        return kernels.Alphas(self._alpha, self._pulls)
+
+    def _rule(self, damping: float, clip: float) -> kernels.Rule:
+        return kernels.Rule(damping, self._loss, self._inner, self._kink, clip)
 
     def __repr__(self) -> str:
         return "Duals(private)"

@@ -4,7 +4,7 @@ Algorithm. In iteration t draw a signed vertex s e_j of the ball |w|_1 <= radius
 the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta_t = 2 / (t + 2); `step` below 1 is a
 constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
 an entry in column j, or that are due, and changes what a row adds to g only where its slope is off by more than half of
-what is allowed (`tacit.kernels.frank_wolfe`); the squared loss needs no due dates, and is exact
+what is allowed (`tacit.kernels.frank_wolfe.steps`); the squared loss needs no due dates, and is exact
 (`tacit.solvers.frank_wolfe.scores.LazyScores`). On dense rows it looks at all of them. No more weights than iterations
 differ from zero. The ball is the regulariser: C and alpha are not used.
 
@@ -42,7 +42,7 @@ import numpy as np
 
 from tacit.blocks import Bounded
 from tacit.bounding.magnitudes import LIMIT
-from tacit.kernels.frank_wolfe_rows import MOST_UNITS
+from tacit.kernels.frank_wolfe.rows import MOST_UNITS
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import Threshold
 from tacit.privacy.mechanisms.vertices import (
@@ -54,10 +54,11 @@ from tacit.privacy.mechanisms.vertices import (
     contribution_units,
 )
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
+from tacit.problems.declared import declared_size
 from tacit.problems.slopes import sigmoid
 from tacit.problems.task import LinearTask
 from tacit.solvers import text
-from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations, size
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option, word
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring
 from tacit.solvers.frank_wolfe.scores import Queue, Scores, scores_for
@@ -75,6 +76,9 @@ class FrankWolfe(Solver):
 
     Use it where an l1 ball is wanted in place of a penalty (`l1_radius`), and on very many columns of which few matter:
     on sparse rows the cost of a step does not grow with their number. No more coefficients than steps differ from zero.
+
+    Privacy: each vertex is drawn by the exponential mechanism; for classes and an intercept also a noisy count, and a
+    threshold that is drawn in the same way.
 
     Parameters
     ----------
@@ -111,47 +115,38 @@ class FrankWolfe(Solver):
     name: ClassVar[str] = "frank-wolfe"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), ball=True)
 
-    n_iter: int | None = None
-    entry_bound: float | None = None
-    sampler: str = "bucket"
-    step: float | None = None
-    averaging: str | None = None
-    clip: float | None = None
-
-    def check(self) -> None:
-        """Refuse options that no task could have."""
-        iterations(self.n_iter, self.name, _MOST_ASKED)
-        for name in ("clip", "step", "entry_bound"):
-            size(name, getattr(self, name))
-        if self.averaging is not None:
-            checks.one_of("averaging", self.averaging, ("last", "tail"))
-        checks.one_of("sampler", self.sampler, tuple(SAMPLERS))
+    n_iter: int | None = option(None, iterations(name, _MOST_ASKED))
+    entry_bound: float | None = option(None, declared_size)
+    sampler: str = option("bucket", word(*SAMPLERS))
+    step: float | None = option(None, declared_size)
+    averaging: str | None = option(None, word("last", "tail"))
+    clip: float | None = option(None, declared_size)
 
     def at(self, task: LinearTask) -> "_Draws":
         """The draws, with their rules worked out from n, d, epsilon, delta and what the user set."""
-        self.check()
+        asked = self.check()
         doubled = 2.0 if task.budget.adjacency == "replace-one" else 1.0
         clear = task.n * math.sqrt(8.0 * task.budget.rho) / doubled / math.log(2.0 * task.d)
-        count = iterations(self.n_iter, self.name, _MOST_ASKED)
         return _Draws(
             task,
-            count=count or round(min(max(clear / _PER_STEP, _FEWEST), _MOST)),
+            count=asked.n_iter or round(min(max(clear / _PER_STEP, _FEWEST), _MOST)),
             reach=min(max(math.sqrt(clear / _PER_REACH), 1.0), _FARTHEST),
-            l1_radius=size("l1_radius", task.l1_radius),
-            step=size("step", self.step) or 2.0,
-            averaging=self.averaging or "tail",
-            sampler=self.sampler,
+            l1_radius=None if task.l1_radius is None else declared_size("l1_radius", task.l1_radius),
+            step=asked.step or 2.0,
+            averaging=asked.averaging or "tail",
+            sampler=asked.sampler,
             tolerance=_TOLERANCE * min(1.0, max(_CALM / clear, _TOLERANCE)),
-            entry_bound=size("entry_bound", self.entry_bound),
-            clip=size("clip", self.clip),
+            entry_bound=asked.entry_bound,
+            clip=asked.clip,
         )
 
 
 @dataclass(frozen=True)
-class _Draws:
+class _Draws(Algorithm[LinearTask]):
     """Frank-Wolfe on one task."""
 
-    task: LinearTask
+    layout: ClassVar[Layout] = "entries"
+
     count: int  # of iterations
     reach: float  # of a margin, by rule: the radius times the bound on entries
     l1_radius: float | None
@@ -161,7 +156,6 @@ class _Draws:
     tolerance: float  # of a slope, over its limit
     entry_bound: float | None  # declared
     clip: float | None  # of a slope
-    layout: ClassVar[Layout] = "entries"
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """A vertex in every iteration; for classes and with an intercept, their share before and a threshold after."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Flags, Floats, Integers
-from tacit.kernels import frank_wolfe_columns as by_column
-from tacit.kernels.frank_wolfe import Rule
-from tacit.kernels.frank_wolfe_columns import Columns, Entries
-from tacit.solvers.passes import SHRINK
+from tacit.blocks import SHRINK
+from tacit.kernels.frank_wolfe import columns as by_column
+from tacit.kernels.frank_wolfe.columns import Entries, Listed
+from tacit.kernels.frank_wolfe.rows import Rule
 
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
 _FEW_RUNS, _MOST_BITS = 2**13, 5  # of columns: their ends fit a fast memory, and none has more than 32 columns
@@ -72,8 +72,7 @@ class SparseRows:
     A row whose norm overflows is not `present`: no column lists it.
     """
 
-    entries: Entries
-    columns: Columns
+    listed: Listed
     present: Flags
     slopes: Floats  # at margins of zero
     scores: Integers  # the whole gradient there, in units
@@ -101,12 +100,12 @@ class SparseRows:
         entries = _entries(Z, scoring)
         given = entries, bits, seen.present
         _each(ranges, by_column.list_rows, *given, own=[(places, rows) for places in following])
-        return cls(entries, (bits, starts, rows), seen.present, seen.slopes, seen.scores)
+        return cls((entries, (bits, starts, rows)), seen.present, seen.slopes, seen.scores)
 
     def margins(self, chosen: Integers, weights: Floats) -> Floats:
         """Of all rows, for weights on these columns; absent rows have none."""
         out = np.empty(len(self.present))
-        by_column.sparse_margins(chosen, weights, self.entries, self.columns, out)
+        by_column.sparse_margins(chosen, weights, self.listed, out)
         out[~self.present] = math.nan
         return out
 
@@ -131,8 +130,9 @@ def _look(Z: csr_array, targets: Floats, scoring: Scoring, ranges: list[tuple[in
     kind = np.int32 if Z.nnz < 2**31 else np.int64
     counts = [zeros(-(-d // 2**bits), kind) for _ in ranges]
     scores = [zeros(d, np.int64) for _ in ranges]
-    given = _entries(Z, scoring), bits, *scoring.rule(targets), slopes, present
-    rise = _each(ranges, by_column.look_at_rows, *given, own=list(zip(scores, counts, strict=True)))
+    given = _entries(Z, scoring), bits, scoring.rule(targets)
+    own = [((present, slopes, *sums),) for sums in zip(scores, counts, strict=True)]
+    rise = _each(ranges, by_column.look_at_rows, *given, own=own)
     for more in scores[1:]:
         scores[0] += more
     return _Seen(present, slopes, scores[0], counts) if all(rise) else None

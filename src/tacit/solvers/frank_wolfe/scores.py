@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.kernels import frank_wolfe as kernels
-from tacit.kernels import frank_wolfe_dense as dense
-from tacit.kernels import frank_wolfe_lazy as lazy
-from tacit.kernels import frank_wolfe_queue as queue
+from tacit.kernels.frank_wolfe import dense, lazy, queue
+from tacit.kernels.frank_wolfe import steps as kernels
+from tacit.kernels.frank_wolfe.rows import Rule
 from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler, write_scores
 from tacit.privacy.mechanisms.vertices import NO_BUCKETS, SAMPLERS, BucketSampler, Rounds, VertexSampler, Walked
 from tacit.solvers.frank_wolfe.path import Path
@@ -84,8 +83,9 @@ class DenseScores:
 
     def __init__(self, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> None:
         n, d = Z.shape
-        self._Z, self._scoring, self._path, self._rule = Z, scoring, path, scoring.rule(targets)
+        self._path, self._rule = path, scoring.rule(targets)
         self._present, self._now, self._all = np.empty(n, dtype=np.bool_), np.zeros(n), np.arange(d)
+        self._entries = Z, scoring.bound, self._present
         self.scores: Integers = zeros(d, np.int64)
         dense.dense_presence(Z, targets, self._present)
         self._gather()
@@ -97,19 +97,19 @@ class DenseScores:
         return cls(Z, targets, scoring, path, sampler)
 
     def _gather(self) -> None:
-        dense.dense_gradient(self._Z, self._scoring.bound, self._present, *self._rule, self._now, self.scores)
+        dense.dense_gradient(self._entries, self._rule, self._now, self.scores)
 
     def step(self, t: int, j: int, sign: int) -> None:
         """Make iteration t; all scores may have changed."""
         keep, gain = 1.0 - float(self._path.lengths[t]), self._path.gain(t, sign)
-        dense.dense_move(j, keep, gain, self._Z, self._scoring.bound, self._present, self._now)
+        dense.dense_move(j, keep, gain, self._entries, self._now)
         self._gather()
         self.sampler.changed(self._all)
 
     def margins(self, chosen: Integers, weights: Floats) -> Floats:
         """Of all rows, for weights on these columns; absent rows have none."""
         out = np.empty(len(self._present))
-        dense.dense_margins(chosen, weights, self._Z, self._scoring.bound, self._present, out)
+        dense.dense_margins(chosen, weights, self._entries, out)
         out[~self._present] = math.nan
         return out
 
@@ -117,7 +117,7 @@ class DenseScores:
 class SteppedScores:
     """Of CSR rows, changed only where a step changes them: Algorithm 2, with due dates."""
 
-    def __init__(self, rows: SparseRows, rule: kernels.Rule, scoring: Scoring, path: Path, sampler: str | None) -> None:
+    def __init__(self, rows: SparseRows, rule: Rule, scoring: Scoring, path: Path, sampler: str | None) -> None:
         n = len(rows.present)
         self._rows, self._rule, self._scoring, self._path = rows, rule, scoring, path
         self.scores, self.margins = rows.scores, rows.margins
@@ -138,9 +138,9 @@ class SteppedScores:
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
-        """What every step is given, in the order of the kernel; the last two are where it leaves what it changed."""
-        score = self._scoring
-        dates = self._path.shrink, score.curvature, score.tolerance, score.spare
+        """What every step is given, in the order of the kernel: problem, state, and where changes are told."""
+        score, path = self._scoring, (self._path.gains, self._path.shrink)
+        dates = score.curvature, score.tolerance, score.spare
         state = self._now, self._since, self._slopes, self._due, self._heads, self._after, self._before
         after: tuple[Any, Any]
         if isinstance(self.sampler, BucketSampler):
@@ -148,14 +148,14 @@ class SteppedScores:
         else:
             notes = np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32)
             after = NO_BUCKETS, notes
-        return self._rows.entries, self._rows.columns, self._rule, dates, state, self.scores, *after
+        return (self._rows.listed, self._rule, path, dates), state, (self.scores, *after)
 
     def step(self, t: int, j: int, sign: int) -> None:
         """Make iteration t, and tell the sampler; buckets are put right by the step itself."""
         kind = kernels.IN_BUCKETS if isinstance(self.sampler, BucketSampler) else kernels.NOTED
         count = kernels.sparse_step(t, j, self._path.gain(t, sign), kind, *self._given)
         if count:
-            noted, _ = self._given[-1]
+            *_, (noted, _) = self._given[-1]
             self.sampler.changed(noted[:count])
 
     @property
@@ -164,7 +164,7 @@ class SteppedScores:
         return self._rounds if isinstance(self.sampler, BucketSampler) else None
 
     def _rounds(self, words: NDArray[np.uint64], at: int, picks: Integers, done: int, stop: int) -> Walked:
-        return kernels.sparse_walk(words, at, picks, done, stop, self._path.gains, *self._given)
+        return kernels.sparse_walk(words, at, picks, done, stop, *self._given)
 
 
 class LazyScores:
@@ -199,16 +199,16 @@ class LazyScores:
 
     def step(self, t: int, j: int, sign: int) -> None:
         """Make iteration t, and tell the sampler."""
-        entries, unit = self._rows.entries, self._scoring.unit
+        listed, unit = self._rows.listed, self._scoring.unit
         self._scale *= 1.0 - float(self._path.lengths[t])
         anew = self._scale < _SMALL_SCALE
         if anew:
             self._v *= self._scale
             self._scale = 1.0
-            lazy.lazy_rates(entries, self._rows.present, unit, self._v, self._rates)
+            lazy.lazy_rates(listed[0], self._rows.present, unit, self._v, self._rates)
         gain = self._path.gain(t, sign) / self._scale
         notes = self._noted, self._marks
-        count = lazy.lazy_step(t, j, gain, entries, self._rows.columns, unit, self._v, self._rates, *notes)
+        count = lazy.lazy_step(t, j, gain, listed, unit, self._v, self._rates, notes)
         if not isinstance(self.sampler, AffineBucketSampler):
             write_scores(self._scale, self._rates, self._constants, self.scores)
             self.sampler.changed(self._all)

@@ -12,10 +12,9 @@ spectrum           components and variances from noisy matrices
 """
 
 from collections.abc import Callable
-from typing import Any
 
-from tacit.privacy import checks
 from tacit.problems.task import ComponentsTask
+from tacit.solvers import check_solver
 from tacit.solvers.base import Serves, Solver
 from tacit.solvers.pca.gauss import Gauss, ModSulq
 from tacit.solvers.pca.power import Power
@@ -34,16 +33,6 @@ def packed_bytes(d: int) -> int:
     return 8 * (d * (d + 1) // 2)
 
 
-def check(solver: Any) -> None:
-    """Refuse what is no solver of PCA, and options that no task could have."""
-    if isinstance(solver, str):
-        checks.one_of("solver", solver, ("auto", *PCA_SOLVERS))
-    elif isinstance(solver, Solver) and type(solver) in PCA_SOLVERS.values():
-        solver.check()
-    else:
-        raise TypeError(f"solver must be a name or an object of tacit.solvers.pca, got {solver!r}")
-
-
 def _default(task: ComponentsTask, memory_limit: float) -> type[Solver]:
     """What "auto" stands for: a rule in public numbers alone."""
     if packed_bytes(task.d) <= memory_limit and (not task.sparse or task.d <= FEW_COLUMNS):
@@ -53,7 +42,7 @@ def _default(task: ComponentsTask, memory_limit: float) -> type[Solver]:
 
 def choose(solver: str | Solver, task: ComponentsTask, memory_limit: float) -> Solver:
     """The solver that was asked for, or the default for "auto"; refuses a task it cannot serve, and names others."""
-    check(solver)
+    check_solver(solver, PCA_SOLVERS, __name__)
     if isinstance(solver, Solver):
         chosen = solver
     else:
@@ -82,4 +71,4 @@ def _names(serve: Callable[[Serves], bool]) -> str:
     return ", ".join(repr(name) for name, kind in PCA_SOLVERS.items() if serve(kind.serves))
 
 
-__all__ = ["PCA_SOLVERS", "Gauss", "ModSulq", "Power", "Stochastic", "VarianceReduced", "check", "choose"]
+__all__ = ["PCA_SOLVERS", "Gauss", "ModSulq", "Power", "Stochastic", "VarianceReduced", "choose"]

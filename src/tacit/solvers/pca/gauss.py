@@ -29,12 +29,14 @@ from typing import ClassVar
 
 from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
+from tacit.privacy.mechanisms import GaussianMatrix
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Layout, Serves, Solver
+from tacit.solvers.base import Algorithm, Serves, Solver
+from tacit.solvers.examples import on_digits
 from tacit.solvers.pca.spectrum import Spectrum, spectrum_of_packed
 
 
+@on_digits()
 @dataclass(eq=False, repr=False)
 class Gauss(Solver):
     """Eigenvectors of the second moments, released once with symmetric noise (Analyze-Gauss).
@@ -42,15 +44,7 @@ class Gauss(Solver):
     The default wherever the d x d matrix fits into `memory_limit`, except for sparse rows of more than 4,000 columns.
     It takes streams of blocks, and serves both neighbour relations.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from tacit import PCA
-    >>> from tacit.solvers.pca import Gauss
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> pca = PCA(n_components=3, solver=Gauss(), epsilon=5.0).fit(X)
-    >>> pca.components_.shape
-    (3, 64)
+    Privacy: the matrix leaves once, with Gaussian noise that is accounted exactly.
     """
 
     name: ClassVar[str] = "gauss"
@@ -61,21 +55,14 @@ class Gauss(Solver):
         return _SecondMoments(task, isotropic=True)
 
 
+@on_digits()
 @dataclass(eq=False, repr=False)
 class ModSulq(Solver):
     """Eigenvectors of the second moments, released once with noise of one size in every entry (MOD-SULQ).
 
     For comparison with the literature: `Gauss` gives the same guarantee with less noise.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from tacit import PCA
-    >>> from tacit.solvers.pca import ModSulq
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> pca = PCA(n_components=3, solver=ModSulq(), epsilon=5.0).fit(X)
-    >>> pca.components_.shape
-    (3, 64)
+    Privacy: the matrix leaves once, with Gaussian noise that is accounted exactly.
     """
 
     name: ClassVar[str] = "mod-sulq"
@@ -87,12 +74,9 @@ class ModSulq(Solver):
 
 
 @dataclass(frozen=True)
-class _SecondMoments:
+class _SecondMoments(Algorithm[ComponentsTask]):
     """One release of the matrix, with noise that is isotropic on symmetric matrices or the same in every entry."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: ComponentsTask
     isotropic: bool
 
     def releases(self, share: float) -> tuple[Release, ...]:
@@ -103,7 +87,7 @@ class _SecondMoments:
         """Eigenvectors of the noisy matrix."""
         d = self.task.d
         sensitivity = data.moment_sensitivity()
-        mechanism = PackedGaussianMatrix(sensitivity, data.bound, self.isotropic)
+        mechanism = GaussianMatrix(sensitivity, data.bound, self.isotropic)
         noisy = gate.release("second moments", mechanism, data.packed_moments(), d)
         deviation = gate.noise("second moments", sensitivity)
         if self.isotropic:

@@ -20,7 +20,8 @@ from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Layout, Serves, Solver
+from tacit.solvers.base import Algorithm, Serves, Solver
+from tacit.solvers.examples import on_digits
 from tacit.solvers.pca.spectrum import Spectrum
 from tacit.solvers.pca.steps import (
     STEPS_SHARE,
@@ -33,6 +34,7 @@ from tacit.solvers.pca.steps import (
 )
 
 
+@on_digits(more=', adjacency="replace-one"')
 @dataclass(eq=False, repr=False)
 class Power(Solver):
     """Noisy products with a few directions over all rows, again and again (private power iteration).
@@ -40,40 +42,25 @@ class Power(Solver):
     For many columns where rows cannot be sampled, on streams of blocks and for replace-one neighbours: it never holds
     a d x d matrix.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from tacit import PCA
-    >>> from tacit.solvers.pca import Power
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> pca = PCA(n_components=3, solver=Power(), epsilon=5.0, adjacency="replace-one").fit(X)
-    >>> pca.components_.shape
-    (3, 64)
+    Privacy: a noisy product in each step, then a small noisy matrix and a noisy total; accounted exactly.
     """
 
     name: ClassVar[str] = "power"
     serves: ClassVar[Serves] = Serves(losses=(), streams=True)
 
     def at(self, task: ComponentsTask) -> "_Iterations":
-        """The number of steps."""
-        return _Iterations.of(task)
+        """Four steps, and more where noise is small."""
+        if not task.budget.is_private:
+            return _Iterations(task, STEPS_WITHOUT_NOISE)
+        steps = 4 + math.floor(4.0 * max(0.0, math.log10(0.01 / task.nu)))
+        return _Iterations(task, min(STEPS_WITHOUT_NOISE, steps))
 
 
 @dataclass(frozen=True)
-class _Iterations:
+class _Iterations(Algorithm[ComponentsTask]):
     """Noisy block power iterations."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: ComponentsTask
     steps: int
-
-    @classmethod
-    def of(cls, task: ComponentsTask) -> "_Iterations":
-        """Four steps, and more where noise is small."""
-        if not task.budget.is_private:
-            return cls(task, STEPS_WITHOUT_NOISE)
-        return cls(task, min(STEPS_WITHOUT_NOISE, 4 + math.floor(4.0 * max(0.0, math.log10(0.01 / task.nu)))))
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The products, the small matrix and the total."""

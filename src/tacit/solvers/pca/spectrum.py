@@ -89,7 +89,7 @@ def _leading(packed: Floats, d: int, k: int, total: float, floor: float) -> tupl
     warnings.warn(
         "the eigenvectors of the released matrix did not converge; the best approximation was taken",
         ConvergenceWarning,
-        stacklevel=7,  # whoever called `fit`
+        stacklevel=6,  # whoever called `fit`
     )
     assert best is not None
     return best

@@ -38,8 +38,10 @@ from tacit._types import Floats
 from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram
+from tacit.problems.declared import declared_size
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Layout, Serves, Solver, size
+from tacit.solvers.base import Algorithm, Serves, Solver, option
+from tacit.solvers.examples import on_digits
 from tacit.solvers.pca.spectrum import Spectrum
 from tacit.solvers.pca.steps import (
     STEPS_SHARE,
@@ -83,6 +85,7 @@ class Directions:
         return np.ascontiguousarray(self.V @ self.weights)
 
 
+@on_digits("clip=0.5")
 @dataclass(eq=False, repr=False)
 class Stochastic(Solver):
     """Noisy products with a few directions over samples of the rows, averaged (DP-SPCA, corrected).
@@ -90,55 +93,37 @@ class Stochastic(Solver):
     For many columns, above all for text: it never holds a d x d matrix, and weighs down the direction that all rows
     share. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
 
+    Privacy: a noisy product over all rows, a noisy histogram of lengths unless `clip` is declared, and noisy products
+    over random samples, which stay secret; then a small noisy matrix and a noisy total.
+
     Parameters
     ----------
     clip : float, default=None
         What the norm of what a row adds to a product is clipped to, in units of the squared radius; above 1 nothing is
         clipped. None: found privately.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from tacit import PCA
-    >>> from tacit.solvers.pca import Stochastic
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> pca = PCA(n_components=3, solver=Stochastic(clip=0.5), epsilon=5.0).fit(X)
-    >>> pca.components_.shape
-    (3, 64)
     """
 
     name: ClassVar[str] = "stochastic"
     serves: ClassVar[Serves] = Serves(losses=(), adjacencies=("add-remove",))
 
-    clip: float | None = None
-
-    def check(self) -> None:
-        """Refuse a clip that is no positive number."""
-        size("clip", self.clip)
+    clip: float | None = option(None, declared_size)
 
     def at(self, task: ComponentsTask) -> "_AveragedSteps":
-        """How many steps, over which samples."""
-        return _AveragedSteps.of(task, size("clip", self.clip))
+        """How many steps, over which samples. Without noise each sees all rows, and the last one counts alone."""
+        clip = self.check().clip
+        if not task.budget.is_private:
+            return _AveragedSteps(task, clip, STEPS_WITHOUT_NOISE, 1.0, math.inf)
+        return _AveragedSteps(task, clip, _STEPS, _SAMPLING, _AVERAGING)
 
 
 @dataclass(frozen=True)
-class _AveragedSteps:
+class _AveragedSteps(Algorithm[ComponentsTask]):
     """Averaged noisy products over samples."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: ComponentsTask
     clip: float | None  # declared
     steps: int
     sampling: float  # the probability that a row takes part in a step
     averaging: float  # c
-
-    @classmethod
-    def of(cls, task: ComponentsTask, clip: float | None) -> "_AveragedSteps":
-        """Without noise each step sees all rows, and the last one counts alone."""
-        if not task.budget.is_private:
-            return cls(task, clip, STEPS_WITHOUT_NOISE, 1.0, math.inf)
-        return cls(task, clip, _STEPS, _SAMPLING, _AVERAGING)
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """First product, lengths, steps, small matrix, total."""

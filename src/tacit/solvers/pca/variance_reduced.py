@@ -31,7 +31,8 @@ from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Layout, Serves, Solver
+from tacit.solvers.base import Algorithm, Serves, Solver
+from tacit.solvers.examples import on_digits
 from tacit.solvers.pca.spectrum import Spectrum
 from tacit.solvers.pca.steps import (
     STEPS_SHARE,
@@ -49,6 +50,7 @@ _SAMPLING = 0.5
 _SNAPSHOT_SHARE = 0.7
 
 
+@on_digits()
 @dataclass(eq=False, repr=False)
 class VarianceReduced(Solver):
     """Noisy products over all rows, with corrections over samples between them (DP-VRPCA, corrected).
@@ -56,41 +58,26 @@ class VarianceReduced(Solver):
     For comparison with the literature: it was never the best solver on any data tried. It needs rows that can be
     picked one by one, so no stream, and serves add-remove only.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from tacit import PCA
-    >>> from tacit.solvers.pca import VarianceReduced
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> pca = PCA(n_components=3, solver=VarianceReduced(), epsilon=5.0).fit(X)
-    >>> pca.components_.shape
-    (3, 64)
+    Privacy: noisy products over all rows, and noisy corrections over random samples, which stay secret; then a small
+    noisy matrix and a noisy total.
     """
 
     name: ClassVar[str] = "variance-reduced"
     serves: ClassVar[Serves] = Serves(losses=(), adjacencies=("add-remove",))
 
     def at(self, task: ComponentsTask) -> "_Snapshots":
-        """How many snapshots, and corrections over which samples."""
-        return _Snapshots.of(task)
+        """How many snapshots, and corrections over which samples: over all rows, where there is no noise."""
+        if not task.budget.is_private:
+            return _Snapshots(task, STEPS_WITHOUT_NOISE // (1 + _CORRECTIONS), 1.0)
+        return _Snapshots(task, _SNAPSHOTS, _SAMPLING)
 
 
 @dataclass(frozen=True)
-class _Snapshots:
+class _Snapshots(Algorithm[ComponentsTask]):
     """Snapshots and corrections."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: ComponentsTask
     snapshots: int
     sampling: float  # the probability that a row takes part in a correction
-
-    @classmethod
-    def of(cls, task: ComponentsTask) -> "_Snapshots":
-        """Without noise corrections see all rows."""
-        if not task.budget.is_private:
-            return cls(task, STEPS_WITHOUT_NOISE // (1 + _CORRECTIONS), 1.0)
-        return cls(task, _SNAPSHOTS, _SAMPLING)
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """Snapshots, corrections, small matrix, total."""

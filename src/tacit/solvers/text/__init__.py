@@ -20,13 +20,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
-from tacit.kernels import gradient as kernels
-from tacit.kernels import text
+from tacit.blocks import SHRINK, Bounded
+from tacit.kernels import rows as kernels
+from tacit.kernels.given import Csr
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, Threshold
 from tacit.problems.task import LinearTask
-from tacit.solvers.passes import SHRINK
 
 _CLASS_SHARE, _THRESHOLD = 0.01, 0.05  # of the budget
 _SIDE = np.geomspace(0.01, 30.0, 60)
@@ -84,14 +83,13 @@ class UnitRows:
 
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
-        self._Z: Any = data.Z
         self._sparse = isinstance(data.Z, csr_array)
+        self._rows: Any = data.Z
+        if isinstance(data.Z, csr_array):
+            self._rows = Csr(data.Z.data, data.Z.indices, data.Z.indptr)
         self._positive = data.targets > 0.0
         norms = np.empty(len(data.targets))
-        if self._sparse:
-            kernels.sparse_norms(self._Z.data, self._Z.indptr, 0.0, norms)
-        else:
-            kernels.dense_norms(self._Z, 0.0, norms)
+        (kernels.sparse_norms if self._sparse else kernels.dense_norms)(self._rows, 0.0, norms)
         self._factors = _bounded(math.sqrt(task.d), norms)
 
     def class_share(self, gate: Gate) -> ClassShare:
@@ -112,10 +110,7 @@ class UnitRows:
     def threshold(self, gate: Gate, coef: Floats) -> float:
         """Released: rows with larger margins of these coefficients, as they will predict, are of the second class."""
         w, margins = np.append(coef, 0.0), np.empty(len(self._factors))
-        if self._sparse:
-            kernels.sparse_margins(self._Z.data, self._Z.indices, self._Z.indptr, 0.0, w, margins)
-        else:
-            kernels.dense_margins(self._Z, 0.0, w, margins)
+        (kernels.sparse_margins if self._sparse else kernels.dense_margins)(self._rows, 0.0, w, margins)
         margins[self._factors == 0.0] = math.nan
         scale = max(float(np.linalg.norm(coef)), 1e-12)  # of noise alone, as bounded rows are sqrt(d) long
         return gate.release("threshold", Threshold(GRID * scale), margins, self._positive)
@@ -124,11 +119,7 @@ class UnitRows:
         """The sums of (class - p) x, and `ratio` times those of |x|, or of x^2 where rows are dense."""
         out = np.empty((2, self._task.d))
         values = np.where(self._positive, 1.0 - p, -p)
-        if self._sparse:
-            place = self._Z.data, self._Z.indices, self._Z.indptr
-            text.sparse_sums(*place, self._factors, values, ratio, out)
-        else:
-            text.dense_sums(self._Z, self._factors, values, ratio, out)
+        (kernels.sparse_sums if self._sparse else kernels.dense_sums)(self._rows, self._factors, values, ratio, out)
         return out
 
     def sizes(self) -> Floats:
@@ -138,7 +129,7 @@ class UnitRows:
     def weighted(self, weights: Floats) -> Floats:
         """The norm of each CSR row with these weights, at most 1, on its entries; 0 where it is absent."""
         out = np.empty(len(self._factors))
-        text.weighted_norms(self._Z.data, self._Z.indices, self._Z.indptr, weights, out)
+        kernels.weighted_norms(self._rows, weights, out)
         return np.where(self._factors > 0.0, out, 0.0) * self._factors
 
     @staticmethod
@@ -155,8 +146,7 @@ class UnitRows:
     ) -> tuple[Floats, float]:
         """The sum of clipped residuals times rows, which have these factors, and that of the intercept's entries."""
         out = np.empty(self._task.d)
-        place = self._Z.data, self._Z.indices, self._Z.indptr
-        return out, text.residual_sums(*place, factors, self._positive, weights, bias, offset, clip, out)
+        return out, kernels.residual_sums(self._rows, factors, self._positive, weights, bias, offset, clip, out)
 
 
 def _bounded(radius: float, norms: Floats) -> Floats:

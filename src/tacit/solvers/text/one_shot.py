@@ -17,7 +17,7 @@ only with an intercept), and one Gaussian array (u, a m), a = 0.1, of which a ro
 - Replace-one: 2 c. With t = |x|.|z|, |r x - s z|^2 <= 2 c^2 (1 + t) and ||x| - |z||^2 <= 2 (1 - t), and squares are at
   most twice as far apart as sizes are; so the square is at most 2 c^2 (1 + t) + 8 a^2 (1 - t), which is 4 c^2 at t = 1
   and no more at t = 0, as a <= c / 2. Shorter rows: the bound is convex in each norm, and c^2 + 4 a^2 where one is 0.
-- The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`).
+- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -31,18 +31,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.blocks import Bounded, Moves
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import LOGISTIC
 from tacit.problems.task import LinearTask
 from tacit.solvers import text
-from tacit.solvers.base import Layout, Serves, Solution, Solver
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver
+from tacit.solvers.examples import on_cancer
 
 _RATIO = 0.1  # a: what m is multiplied by, next to u
 _DOUBT = 3.0
 
 
+@on_cancer(score=0.7)
 @dataclass(eq=False, repr=False)
 class OneShot(Solver):
     """A naive-Bayes-like rule for two classes, from one noisy sum.
@@ -51,32 +53,21 @@ class OneShot(Solver):
     any kind. It has no use for a penalty: `C` is ignored. Where there is more to learn from, `tacit.solvers.Text` finds
     better weights.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from tacit import LogisticRegression
-    >>> from tacit.solvers import OneShot
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = LogisticRegression(epsilon=3.0, solver=OneShot()).fit(X, y)
-    >>> model.score(X, y) > 0.7
-    True
+    Privacy: one noisy sum over rows of norm 1; for an intercept also a noisy count, and a threshold that is drawn
+    privately.
     """
 
     name: ClassVar[str] = "one-shot"
     serves: ClassVar[Serves] = Serves(losses=(LOGISTIC,))
 
     def at(self, task: LinearTask) -> "_Rule":
-        """The rule for one task."""
+        """The rule, which has no numbers of its own to work out."""
         return _Rule(task)
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """The rule for one task; it has no numbers of its own to work out."""
-
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
+class _Rule(Algorithm[LinearTask]):
+    """One release of sums, and the weights they give."""
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The class share, the sums, the threshold."""
@@ -89,8 +80,7 @@ class _Rule:
         share = unit.class_share(gate)
         clip, n = share.clip, task.n
         size = math.hypot(clip, _RATIO)
-        slack = float_sum_slack(n, size, n)
-        sensitivity = Sensitivity(size + slack, 2.0 * clip + slack)
+        sensitivity = Moves(n, depth=n).apart(size, 2.0 * clip)
         mechanism = GaussianVector(sensitivity, bound=n * size)
         total, sizes = gate.release("sums", mechanism, unit.sums(share.p, _RATIO))
         deviation = gate.noise("sums", sensitivity)

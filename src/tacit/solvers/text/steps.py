@@ -17,8 +17,8 @@ only with an intercept), and Gaussian sums over the rows:
 - squared norms, between 0 and 1, as b <= 1: 1 for both.
 - T gradients: residuals clipped to c = max(p, 1 - p) times rows of norm 1 with the intercept's entry h after it:
   c sqrt(1 + h^2), and twice that.
-- The sums are taken in float64; their rounding is in the sensitivity (`float_sum_slack`; twice that for gradients, as
-  sums are multiplied by b). Each row's margin and gradient come from a loop over that row alone.
+- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`), and twice that for
+  gradients, as sums are multiplied by b. Each row's margin and gradient come from a loop over that row alone.
 
 The steps get shorter where the gradients show that the loss is curved more than they can follow. That is decided from
 the released gradients alone.
@@ -42,13 +42,13 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Bounded
-from tacit.privacy import Gate, Release, float_sum_slack
-from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+from tacit.blocks import Bounded, Moves
+from tacit.privacy import Gate, Release
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import LOGISTIC
 from tacit.problems.task import LinearTask
 from tacit.solvers import text
-from tacit.solvers.base import Layout, Serves, Solution, Solver, iterations
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, iterations, option
 
 WIDE = 1_000
 """Sparse rows with more columns than this are taken for text by "auto"."""
@@ -70,6 +70,9 @@ class Text(Solver):
 
     Common words are made small first, by their released sizes, so that rare ones can be heard. It is the default for
     sparse rows with more than 1,000 columns, unless the budget is so small that `tacit.solvers.OneShot` does as well.
+
+    Privacy: noisy sizes of the columns, a noisy sum of norms, and a noisy sum of clipped gradients in each step; for an
+    intercept also a noisy count, and a threshold that is drawn privately.
 
     Parameters
     ----------
@@ -95,32 +98,21 @@ class Text(Solver):
     name: ClassVar[str] = "text"
     serves: ClassVar[Serves] = Serves(losses=(LOGISTIC,), sparse_only=True)
 
-    n_iter: int | None = None
-
-    def check(self) -> None:
-        """Refuse a number of steps that is none."""
-        iterations(self.n_iter, self.name)
+    n_iter: int | None = option(None, iterations(name))
 
     def at(self, task: LinearTask) -> "_Steps":
-        """The steps for one task."""
-        return _Steps.of(task, iterations(self.n_iter, self.name))
+        """The rules, from n, d, epsilon and delta alone, and the steps that were asked for."""
+        calm = max(1.0, text.signal(task) / _CALM)
+        steps = self.check().n_iter or round(_STEPS * min(20.0, calm**0.75))
+        return _Steps(task, steps, fade=calm**-2.0)
 
 
 @dataclass(frozen=True)
-class _Steps:
-    """The rules, worked out for one task, and the steps."""
+class _Steps(Algorithm[LinearTask]):
+    """Steps on rescaled rows."""
 
-    layout: ClassVar[Layout] = "rows"
-
-    task: LinearTask
     steps: int
     fade: float  # the power of all that is there because of noise: 1, and towards 0 where there is little
-
-    @classmethod
-    def of(cls, task: LinearTask, n_iter: int | None) -> "_Steps":
-        """From n, d, epsilon and delta alone, and the steps that were asked for."""
-        calm = max(1.0, text.signal(task) / _CALM)
-        return cls(task, n_iter or round(_STEPS * min(20.0, calm**0.75)), fade=calm**-2.0)
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The class share, the sizes, the norms, the gradients, the threshold."""
@@ -159,8 +151,7 @@ class _Steps:
     def _column_weights(self, unit: text.UnitRows, gate: Gate) -> Floats:
         """b, from the released sizes of the columns."""
         n = self.task.n
-        slack = float_sum_slack(n, 1.0, n)
-        sensitivity = Sensitivity(1.0 + slack, math.sqrt(2.0) + slack)
+        sensitivity = Moves(n, depth=n).non_negative(1.0)
         sizes = gate.release("column sizes", GaussianVector(sensitivity, bound=n), unit.sizes())
         deviation = gate.noise("column sizes", sensitivity)
         doubt = max(_DOUBT * deviation * math.sqrt(2.0 * math.log(max(self.task.d, 2))), 1e-9)
@@ -170,8 +161,7 @@ class _Steps:
     def _typical_norm(self, squares: float, gate: Gate) -> float:
         """R, from the released sum of squared norms, which counts as no less than its noise."""
         n = self.task.n
-        slack = float_sum_slack(n, 1.0, 1)
-        sensitivity = Sensitivity.non_negative(1.0 + slack)
+        sensitivity = Moves(n, depth=1).between(0.0, 1.0)
         found = float(gate.release("row norms", GaussianVector(sensitivity, bound=n), squares))
         deviation = gate.noise("row norms", sensitivity)
         return min(1.0, math.sqrt(max(found, deviation, 1e-9) / n)) ** self.fade
@@ -190,8 +180,8 @@ class _Descent:
         self._momentum = max(_MOMENTUM, 1.0 - _STEPS * (1.0 - _MOMENTUM) / rules.steps)
         self.bias = _BIAS**rules.fade if task.fit_intercept else 0.0
         size = self._clip * math.hypot(1.0, self.bias)
-        slack = 2.0 * float_sum_slack(task.n, size, task.n)
-        self._mechanism = GaussianVector(Sensitivity.vector(size + slack), bound=task.n * size)
+        moved = Moves(task.n, depth=task.n).vector(size, summed=2.0 * size)
+        self._mechanism = GaussianVector(moved, bound=task.n * size)
         self._deviation = gate.noise("gradients", self._mechanism.sensitivity)
         one = self._deviation / math.sqrt(self._steps)  # the noise of one release with the budget of all
         kappa = _KAPPA * min(1.0, task.n * size / max(one, 1e-300) / _FULL)

@@ -117,7 +117,7 @@ class FeatureSharingProtocol(Protocol):
         found: Mapping[str, Arrays] = {}
         if self.bounds.needed:
             found = yield self.bounds.questions()
-        model = self._model(self.bounds.entry_bounds(found), self.bounds.y_bounds(found))
+        model = SharedModel(self, self.sketch, self.bounds.entry_bounds(found), self.bounds.y_bounds(found))
         if study.fit_intercept or sketches_labels(self.study) or study.loss == "squared":
             model.hear_labels((yield model.ask_labels())[study.label_holder])
         least = 1.0 / len(study.names) if self.geometry == "serial" else 1.0
@@ -138,11 +138,6 @@ class FeatureSharingProtocol(Protocol):
         if study.fit_intercept:
             model.hear_labels((yield model.ask_labels())[study.label_holder])
         return model.final()
-
-    def _model(self, entry_bounds: dict[str, float], y_bounds: tuple[float, float]) -> SharedModel:
-        promise = self.promise()
-        multipliers = {release.name: promise.multiplier(release.name) for release in promise.plan.releases}
-        return SharedModel(self.study, self.sketch, multipliers, entry_bounds, y_bounds)
 
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """A party's side of one round; see the module for what each release costs."""
@@ -266,9 +261,7 @@ class FeatureSharingProtocol(Protocol):
     def _sketched(self, gate: Gate, name: str, values: Floats, bound: float) -> Floats:
         """A noisy sketch of values of at most `bound` in size."""
         assert self.sketch is not None
-        sketched = self.sketch.apply(values[:, None])[:, 0]
-        largest = self.study.n_rows * bound * self.sketch.column_norm
-        return gate.release(name, GaussianVector(self.sketch.sensitivity(bound), bound=largest), sketched)
+        return self.sketch.release(gate, name, values[:, None], bound)[:, 0]
 
 
 def _column(X: Any, column: int) -> Floats:

@@ -3,13 +3,12 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tacit._types import Floats
-from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError, largest_sum, taken
+from tacit.federated.protocols.base import Arrays, Model, Protocol, Question, RefusedError, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.feature_sharing.residuals import half_width, middle
 from tacit.federated.protocols.feature_sharing.rules import options
@@ -26,11 +25,10 @@ _CORRELATION = 0.1  # between a column and the predictions of others, from which
 
 @dataclass(eq=False)
 class SharedModel:
-    """Weights, intercept and sketches, all of them public; `multipliers` are of the noise in releases, by name."""
+    """Weights, intercept and sketches, all of them public."""
 
-    study: Study
+    protocol: Protocol
     sketch: Sketch | None
-    multipliers: Mapping[str, float]
     entry_bounds: dict[str, float]
     y_bounds: tuple[float, float]
     intercept: float = 0.0
@@ -73,9 +71,11 @@ class SharedModel:
             self.reach = self._reach(answer)
         if self.study.fit_intercept:
             total = float(taken(self.study.label_holder, answer, "intercept", (1,), _LARGEST)[0])
-            widest = half_width(self.study, *self.y_bounds) if self.study.loss == "squared" else math.log(self._rows)
+            widest = (
+                half_width(self.study, *self.y_bounds) if self.study.loss == "squared" else math.log(self.study.n_rows)
+            )
             widest += self.study.l1_radius * max(self.entry_bounds.values())
-            moved = self.intercept - total / (self._rows * LOSSES[self.study.loss].curvature)
+            moved = self.intercept - total / (self.study.n_rows * LOSSES[self.study.loss].curvature)
             self.intercept = min(max(moved, -widest), widest)
 
     def move(self, answers: Mapping[str, Arrays], step: float) -> list[tuple[str, int]]:
@@ -129,16 +129,15 @@ class SharedModel:
         return limit if label_noise else min(limit, loss.slope)
 
     @property
-    def _rows(self) -> int:
-        return self.study.n_rows
+    def study(self) -> Study:
+        """What was agreed."""
+        return self.protocol.study
 
     def _sketch(self, name: str, answer: Arrays, what: str) -> Floats:
         """A party's sketch, of a column or of the labels."""
         assert self.sketch is not None
         bound = half_width(self.study, *self.y_bounds) if what == "labels" else self.entry_bounds[name]
-        noise = self.multipliers[f"{name}/{what}"] * self.sketch.sensitivity(bound).under(self.study.adjacency)
-        most = largest_sum(self._rows, bound * self.sketch.column_norm, noise)
-        return taken(name, answer, what, (self.sketch.size,), most)
+        return self.protocol.taken_sketch(self.sketch, name, answer, what, bound)
 
     def _reach(self, answer: Arrays) -> float:
         """What few of the targets lie beyond."""
@@ -164,16 +163,9 @@ class SharedModel:
                 if (party, column) not in self.sketches:
                     raise RefusedError(f"party {party!r} did not answer with the sketch of a column that it drew")
                 total += weight * self.sketches[party, column]
-                noise += (weight * self._column_noises[party]) ** 2
+                change = sketch.sensitivity(self.entry_bounds[party])
+                noise += (weight * self.protocol.noise(party, "column", change)) ** 2
         return shrinkage(total, noise, sketch)
-
-    @cached_property
-    def _column_noises(self) -> dict[str, float]:
-        """By party, the standard deviation of the noise in an entry of its sketched columns."""
-        assert self.sketch is not None
-        changes = {name: self.sketch.sensitivity(bound) for name, bound in self.entry_bounds.items()}
-        adjacency = self.study.adjacency
-        return {name: self.multipliers[f"{name}/column"] * changes[name].under(adjacency) for name in changes}
 
 
 def shrinkage(total: Floats, noise: float, sketch: Sketch) -> tuple[Floats, float]:

@@ -35,7 +35,7 @@ class View:
 
     @classmethod
     def read(cls, arrays: Arrays, n_features: int, sketch: Sketch | None, *, labels: bool) -> "View":
-        """From the arrays of a question; one of another form is refused."""
+        """Read the arrays of a question; those of another form are refused."""
         sizes = {"numbers": 5}
         if sketch is not None:
             sizes |= {"others": sketch.size} | ({"labels": sketch.size} if labels else {})
@@ -82,7 +82,7 @@ class Residuals:
 
 
 def residuals(study: Study, X: Any, targets: Floats | None, view: View, sketch: Sketch | None) -> Residuals:
-    """Of every row; X is bounded, and a row that overflows has residual zero."""
+    """The residuals of all rows; X is bounded, and a row that overflows has residual zero."""
     predictions = np.zeros(X.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
         if sketch is not None and view.others is not None:

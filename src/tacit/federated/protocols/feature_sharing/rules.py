@@ -36,7 +36,7 @@ class Rules:
 
     @classmethod
     def of(cls, study: Study) -> "Rules":
-        """From n, d, K, epsilon, delta, and what the study sets."""
+        """The rules at n, d, K, epsilon, delta, and what the study sets."""
         names, budget = study.names, study.budget
         K = len(names)
         asked = options(study)
@@ -78,21 +78,17 @@ def releases_values(study: Study) -> bool:
 
 
 def releases(study: Study, rules: Rules, rest: float) -> list[Release]:
-    """Of all parties, named `party/release`, with shares that add up to `rest`."""
+    """The releases of all parties, named `party/release`, with shares that add up to `rest`."""
     planned: list[Release] = []
-    holder = study.label_holder
-    if study.fit_intercept:
-        share = _INTERCEPT_SHARE * rest
-        planned.append(Release(f"{holder}/intercept", "gaussian", share=share, count=len(rules.turns) + 2))
-        rest -= share
-    if study.loss == "squared":
-        share = _REACH_SHARE * rest
-        planned.append(Release(f"{holder}/reach", "gaussian", share=share))
-        rest -= share
-    if sketches_labels(study):
-        share = _LABEL_SHARE * rest
-        planned.append(Release(f"{holder}/labels", "gaussian", share=share))
-        rest -= share
+    for name, asked, part_of_rest, count in (
+        ("intercept", study.fit_intercept, _INTERCEPT_SHARE, len(rules.turns) + 2),
+        ("reach", study.loss == "squared", _REACH_SHARE, 1),
+        ("labels", sketches_labels(study), _LABEL_SHARE, 1),
+    ):
+        if asked:
+            share = part_of_rest * rest
+            planned.append(Release(f"{study.label_holder}/{name}", "gaussian", share=share, count=count))
+            rest -= share
     parts = {"index": 1.0}
     if len(study.members) > 1:
         parts["column"] = _COLUMN_SHARE

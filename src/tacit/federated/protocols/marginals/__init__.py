@@ -36,44 +36,27 @@ labels           (labels="sketched") J t / Y at the party that holds them: c_J, 
 Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
 """
 
-from tacit.federated.options import Marginals
-from tacit.federated.protocols.base import Answer, Arrays, Holding, Protocol, Question, RefusedError, Rounds
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError, Rounds
 from tacit.federated.protocols.marginals import coordinator, party
 from tacit.federated.protocols.marginals.rules import Agreement
-from tacit.federated.study import Study
-from tacit.privacy import Gate, Plan
+from tacit.privacy import Gate
 
 
-class MarginalsProtocol(Protocol):
+class MarginalsProtocol(Agreement):
     """Private selection, then noisy moments; its options are `tacit.federated.Marginals`."""
-
-    name = Marginals.name
-
-    def __init__(self, study: Study) -> None:
-        super().__init__(study)
-        if study.loss == "squared_hinge":
-            raise ValueError(
-                "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
-                " for 'squared_hinge' use protocol='feature-sharing'"
-            )
-        self.agreed = Agreement(study)
-
-    def plan(self) -> Plan:
-        """Every release of every party."""
-        return self.agreed.plan()
 
     def coordinate(self) -> Rounds:
         """One to three rounds."""
-        return coordinator.coordinate(self.agreed)
+        return coordinator.coordinate(self)
 
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
         """One of the steps "bounds", "marginals", "cross" and "again"."""
         if question.step == "bounds":
-            return party.bounds(self.agreed, holding, question, gate)
+            return party.bounds(self, holding, question, gate)
         if question.step == "marginals":
-            return party.marginals(self.agreed, holding, question, gate, memory)
-        if question.step == "cross" and self.agreed.cross is not None:
-            return party.cross(self.agreed, self.agreed.cross, holding, question, gate, memory)
-        if question.step == "again" and self.agreed.cross is not None and not self.agreed.cross.columns:
-            return party.again(self.agreed, holding, question, gate, memory)
+            return party.marginals(self, holding, question, gate, memory)
+        if question.step == "cross" and self.cross is not None:
+            return party.cross(self, self.cross, holding, question, gate, memory)
+        if question.step == "again" and self.cross is not None and not self.cross.columns:
+            return party.again(self, holding, question, gate, memory)
         raise RefusedError("this study has no such step")

@@ -23,7 +23,7 @@ from scipy.linalg import block_diag
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Question
-from tacit.federated.protocols.marginals.parts import Part, taken_sketch, with_more
+from tacit.federated.protocols.marginals.parts import Part, with_more
 from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE, Agreement, Cross, options
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
@@ -44,7 +44,7 @@ class Score:
 
     @classmethod
     def of(cls, agreed: Agreement, part: Part, block: Floats, mean: float) -> "Score":
-        """From a party's moments, in the l1 ball."""
+        """The score that fits a party's moments best, in the l1 ball."""
         study, slope = agreed.study, part.slope(mean)
         squares = block if study.fit_intercept else block + np.outer(part.sums, part.sums) / study.n_rows
         weights = moments.least_squares(squares, slope, study.l1_radius * part.row_norm)
@@ -54,7 +54,7 @@ class Score:
         return cls(weights, centre, variance, float(weights @ slope), along)
 
     def question(self, n: int) -> Question:
-        """For a sketch of it: weights and a constant, for a score clipped to [-1, 1]."""
+        """Asks for a sketch of it: weights and a constant, for a score clipped to [-1, 1]."""
         deviation = math.sqrt(self.variance / n)
         scale = 1.0 / (SCORE_CLIP * deviation) if deviation > 0.0 else 0.0
         return Question("cross", {"score": scale * np.append(self.weights, -self.centre / math.sqrt(n))})
@@ -63,7 +63,7 @@ class Score:
 def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | None) -> Asking:
     """Asks for what there is to ask. Returns the parts, one covariance of all columns, and what it was made from.
 
-    `mean` is the target's; `square` is what its square, less that of the mean with an intercept, is at most in a row.
+    `mean` is the target's; `square` bounds its mean square (with an intercept its variance), where that is known.
     """
     study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
     wanted = options(study).cross
@@ -107,7 +107,9 @@ def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, c
 def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) -> Floats:
     """The correlations of the parties' scores."""
     n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
-    scores = np.column_stack([taken_sketch(agreed, how, name, sketches[name], 1) for name in names])
+    scores = np.column_stack(
+        [agreed.taken_sketch(how.sketch, name, sketches[name], "cross", columns=(1,)) for name in names]
+    )
     noise = np.array([agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2 for name in names])
     noise /= n * SCORE_VARIANCE
     variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
@@ -126,7 +128,8 @@ def _from_columns(
     ones = how.sketch.apply(np.ones((n, 1)))
     centred, noises = [], []
     for name, part in zip(agreed.study.names, parts, strict=True):
-        sketch = taken_sketch(agreed, how, name, sketches[name], len(part.selected))
+        shape = (len(part.selected),)
+        sketch = agreed.taken_sketch(how.sketch, name, sketches[name], "cross", columns=shape)
         centred.append(sketch - ones * part.sums / n)
         noises.append(np.full(len(part.selected), agreed.noise(name, "cross", how.sketch.sensitivity(1.0)) ** 2))
     columns, owner = np.hstack(centred), np.repeat(np.arange(len(parts)), [len(part.selected) for part in parts])

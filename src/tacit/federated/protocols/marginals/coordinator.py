@@ -4,8 +4,7 @@ No data comes in here. A party's columns are in the units of its rows, which are
 solved for in the users' units.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -13,8 +12,9 @@ from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Model, Question, Rounds
 from tacit.federated.protocols.marginals import between
-from tacit.federated.protocols.marginals.parts import Part, read_part, sketched_labels
+from tacit.federated.protocols.marginals.parts import read_part, sketched_labels
 from tacit.federated.protocols.marginals.rules import Agreement
+from tacit.federated.study import Study
 
 
 def coordinate(agreed: Agreement) -> Rounds:
@@ -29,15 +29,16 @@ def coordinate(agreed: Agreement) -> Rounds:
     mean = float(np.mean([part.target_mean for part in parts]))
     parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
-    found = Moments(
-        covariance=moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
-        slope=np.concatenate([part.slope(mean) for part in parts]) * units / study.n_rows,
-        mean=np.concatenate([part.sums for part in parts]) * units / study.n_rows,
-        target_mean=mean,
+    solved, intercept = _solved(
+        study,
+        moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
+        np.concatenate([part.slope(mean) for part in parts]) * units / study.n_rows,
+        np.concatenate([part.sums for part in parts]) * units / study.n_rows,
+        mean,
     )
-    solved, intercept = found.solve(study.loss, study.l1_radius, study.n_rows, fit_intercept=study.fit_intercept)
     coefs = {}
-    for member, part, own in zip(study.members, parts, _split(solved, parts), strict=True):
+    ends = np.cumsum([len(part.selected) for part in parts])
+    for member, part, own in zip(study.members, parts, np.split(solved, ends[:-1]), strict=True):
         coefs[member.name] = np.zeros(member.n_features)
         coefs[member.name][part.selected] = own
     named = dict(zip(study.names, parts, strict=True))
@@ -52,27 +53,19 @@ def coordinate(agreed: Agreement) -> Rounds:
     return Model(coefs, intercept, facts)
 
 
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Per row, in the users' units: of all parties' selected columns, one party after the other, and of the target."""
-
-    covariance: Floats
-    slope: Floats
-    mean: Floats
-    target_mean: float
-
-    def solve(self, loss: str, radius: float, n: int, *, fit_intercept: bool) -> tuple[Floats, float]:
-        """The weights of all columns and the intercept, |weights|_1 <= radius."""
-        if loss == "squared":
-            centred = self.covariance if fit_intercept else self.covariance + np.outer(self.mean, self.mean)
-            weights = moments.least_squares(centred, self.slope, radius)
-            return weights, self.target_mean - float(self.mean @ weights) if fit_intercept else 0.0
-        if not fit_intercept:  # labels are -1 and 1, not centred: as if half of them were positive
-            return moments.logistic(self.covariance, self.slope / 2.0, 0.5, radius, self.mean)[0], 0.0
-        least = 0.5 / n
-        positive = min(1.0 - least, max(least, (self.target_mean + 1.0) / 2.0))
-        weights, centre = moments.logistic(self.covariance, self.slope / 2.0, positive, radius)
-        return weights, centre - float(self.mean @ weights)
+def _solved(study: Study, covariance: Floats, slope: Floats, mean: Floats, target_mean: float) -> tuple[Floats, float]:
+    """The weights of all columns, in the l1 ball, and the intercept; from moments per row, in the users' units."""
+    radius = study.l1_radius
+    if study.loss == "squared":
+        squares = covariance if study.fit_intercept else covariance + np.outer(mean, mean)
+        weights = moments.least_squares(squares, slope, radius)
+        return weights, target_mean - float(mean @ weights) if study.fit_intercept else 0.0
+    if not study.fit_intercept:  # labels are -1 and 1, not centred: as if half of them were positive
+        return moments.logistic(covariance, slope / 2.0, 0.5, radius, mean)[0], 0.0
+    least = 0.5 / study.n_rows
+    positive = min(1.0 - least, max(least, (target_mean + 1.0) / 2.0))
+    weights, centre = moments.logistic(covariance, slope / 2.0, positive, radius)
+    return weights, centre - float(mean @ weights)
 
 
 def _told(agreed: Agreement, name: str, y_bounds: tuple[float, float], first: Mapping[str, Arrays]) -> Arrays:
@@ -87,7 +80,3 @@ def _square(agreed: Agreement, first: Mapping[str, Arrays], mean: float) -> floa
     """What the target varies by at most, per row; None if that was not found."""
     square = agreed.bounds.y_square(first)
     return square if agreed.study.loss == "squared" or square is None else square - mean**2
-
-
-def _split(values: Floats, parts: Sequence[Part]) -> list[Floats]:
-    return np.split(values, np.cumsum([len(part.selected) for part in parts])[:-1])

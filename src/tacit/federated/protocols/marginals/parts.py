@@ -12,7 +12,7 @@ from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, RefusedError, largest_sum, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.marginals.party import Target
-from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, Cross, largest_target
+from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, largest_target
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
 _LARGEST = 1e100  # of a number of rows that is only compared
@@ -36,7 +36,7 @@ class Part:
     noise_of_squares: float  # on the diagonal; less by sqrt(2) off it
 
     def covariances(self, n: int) -> Floats:
-        """Of the columns with each other, summed over rows; what lies within the noise is shrunk away."""
+        """The columns' covariances, summed over rows; what lies within the noise is shrunk away."""
         centred = self.squares - np.outer(self.sums, self.sums) / n
         variances = np.full_like(centred, self.noise_of_squares**2 / 2.0)
         variances += np.add.outer(self.sums**2, self.sums**2) * (self.noise_of_sums / n) ** 2
@@ -50,14 +50,15 @@ class Part:
         return self.filled < 0.5 * n
 
     def norm_to_predict(self, n: int) -> float:
-        """What rows are clipped to in predictions: a long row of few entries is one large entry, and goes on further.
+        """What rows are clipped to in predictions.
 
-        A long row of many entries is more often far from the rows that the model was made for.
+        Where most rows are empty a long row is one large entry, which may go further than in the fit. Elsewhere it is
+        more often far from the rows that the model was made for.
         """
         return self.row_norm * (_FURTHER if self.mostly_empty(n) else 1.0)
 
     def slope(self, target_mean: float) -> Floats:
-        """Of the columns with the target less `target_mean`, summed over rows; shrunk by what noise explains."""
+        """Products of columns and target less `target_mean`, summed over rows; shrunk by what noise explains."""
         shrunk = moments.shrunk(self.products, self.variance_of_products)
         return self.target_bound * shrunk - self.sums * (target_mean - self.target_mean)
 
@@ -101,21 +102,13 @@ def read_part(
 
 def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
     """What the party that holds the labels released of them."""
-    sketch, holder = agreed.label_sketch, agreed.study.label_holder
-    assert sketch is not None
-    most = largest_sum(sketch.n_rows, sketch.column_norm, agreed.noise(holder, "labels", sketch.sensitivity(1.0)))
-    return taken(holder, first[holder], "labels", (sketch.size,), most)
-
-
-def taken_sketch(agreed: Agreement, how: Cross, name: str, answer: Arrays, columns: int) -> Floats:
-    """A party's sketch of its columns, or of its score."""
-    noise = agreed.noise(name, "cross", how.sketch.sensitivity(1.0))
-    most = largest_sum(agreed.study.n_rows, how.sketch.column_norm, noise)
-    return taken(name, answer, "cross", (how.sketch.size, columns), most)
+    holder = agreed.study.label_holder
+    assert agreed.label_sketch is not None
+    return agreed.taken_sketch(agreed.label_sketch, holder, first[holder], "labels")
 
 
 def _label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
-    """Within the bounds of the labels, but for rounding."""
+    """The mean of the labels, which lies within their bounds, but for rounding."""
     low, high = y_bounds
     mean = float(taken(name, said, "label mean", (1,), 2.0 * max(-low, high, high - low))[0])
     if not low - (high - low) <= mean <= high + (high - low):

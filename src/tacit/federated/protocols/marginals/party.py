@@ -10,7 +10,8 @@ import numpy as np
 from tacit._types import Floats
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
-from tacit.federated.protocols.bounds import Magnitudes, one_entry_per_row, part_beyond
+from tacit.federated.protocols.bounds import Magnitudes, part_beyond
+from tacit.federated.protocols.columns import one_entry_per_row
 from tacit.federated.protocols.marginals.rules import (
     AGAIN,
     PRODUCTS,
@@ -66,7 +67,8 @@ def bounds(agreed: Agreement, holding: Holding, question: Question, gate: Gate) 
     target = _target(agreed, holding, told)
     if agreed.finds_label_mean(holding.name):
         found["label mean"] = told["label mean"]
-    found["labels"] = _sketched(sketch, (target.values / target.bound)[:, None], gate, "labels")[:, 0]
+    labels = (target.values / target.bound)[:, None]
+    found["labels"] = sketch.release(gate, "labels", labels, 1.0, _ROUNDED_UP)[:, 0]
     return Answer(found, told)
 
 
@@ -107,7 +109,7 @@ def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, g
     if score is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinity less infinity: such a row counts as zero
             rows = np.nan_to_num(np.clip(rows @ score[:-1] + score[-1], -1.0, 1.0))[:, None]
-    return Answer({"cross": _sketched(how.sketch, rows, gate, "cross")})
+    return Answer({"cross": how.sketch.release(gate, "cross", rows, 1.0, _ROUNDED_UP)})
 
 
 def again(agreed: Agreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
@@ -214,12 +216,6 @@ def _own_target(
         mean = middle + half * min(1.0, max(-1.0, noisy / n))
     told = {"y bounds": np.array(limits), "label mean": np.array([mean])}
     return told if core is None else told | {"y core": np.array(core)}
-
-
-def _sketched(sketch: Sketch, rows: Any, gate: Gate, name: str) -> Floats:
-    """The sketch of rows of norm 1 at most, with noise."""
-    bound = sketch.n_rows * sketch.column_norm
-    return gate.release(name, GaussianVector(sketch.sensitivity(_ROUNDED_UP), bound=bound), sketch.apply(rows))
 
 
 def _slack(n: int) -> float:

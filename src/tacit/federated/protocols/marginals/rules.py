@@ -7,13 +7,13 @@ such a noise the rows of the study add up to.
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 from tacit.federated.options import Marginals
+from tacit.federated.protocols.base import Protocol
 from tacit.federated.protocols.bounds import Bounds
 from tacit.federated.sketches import Sketch, sketch_for
 from tacit.federated.study import Study
-from tacit.privacy import Plan, Promise, Release
+from tacit.privacy import Plan, Release
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.privacy.plan import Kind
 
@@ -102,12 +102,19 @@ def cross_for(study: Study) -> Cross | None:
     return Cross(False, share, sketch_for(study, math.ceil(max(size, _LEAST_SCORE_SIZE))))
 
 
-class Agreement:
+class Agreement(Protocol):
     """What the parties and the coordinator of a study all know."""
 
+    name = Marginals.name
+
     def __init__(self, study: Study) -> None:
-        self.study = study
-        self.bounds = Bounds(study, entries=False, within=True, core=True)
+        super().__init__(study)
+        if study.loss == "squared_hinge":
+            raise ValueError(
+                "protocol 'marginals' serves the losses 'squared' and 'logistic', which moments say something about;"
+                " for 'squared_hinge' use protocol='feature-sharing'"
+            )
+        self.bounds = Bounds(study, core=True)
         self.n_selected = n_selected(study)
         self.cross = cross_for(study)
         self.label_sketch = sketch_for(study) if study.labels == "sketched" else None
@@ -152,14 +159,6 @@ class Agreement:
         left_out = set() if self.selects(name) else {"entry size", "columns"}
         left_out |= set() if self.finds_label_mean(name) else {"label mean"}
         return {what: share for what, share in _SHARES.items() if what not in left_out}
-
-    @cached_property
-    def _promise(self) -> Promise:
-        return self.study.promise(self.plan(), Marginals.name)
-
-    def noise(self, name: str, release: str, sensitivity: Sensitivity) -> float:
-        """The standard deviation of the noise in a party's release."""
-        return self._promise.multiplier(f"{name}/{release}") * sensitivity.under(self.study.adjacency)
 
 
 def largest_target(bounds: tuple[float, ...], mean: float) -> float:

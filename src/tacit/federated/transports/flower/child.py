@@ -133,13 +133,6 @@ def superlink(secret: str, keys: frozenset[bytes]) -> None:
     )
 
 
-def supernode() -> None:
-    """Flower's own `flower-supernode`."""
-    from flwr.supernode.cli.flower_supernode import flower_supernode
-
-    flower_supernode()
-
-
 def main() -> None:
     """Run the engine that is named first; it reads the other arguments itself."""
     from flwr.supercore.app_utils import start_parent_process_monitor
@@ -151,7 +144,9 @@ def main() -> None:
     if role == "superlink":
         superlink(secret, frozenset(map(b64decode, parties)))
     else:
-        supernode()
+        from flwr.supernode.cli.flower_supernode import flower_supernode
+
+        flower_supernode()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """One of the engine's processes, started from here: where it keeps its files, and how it ends."""
 
 import os
-import secrets
 import socket
 import subprocess
 import sys
@@ -57,11 +56,6 @@ def require_engine() -> None:
     """Raise if Flower is not installed."""
     if find_spec("flwr") is None:
         raise ImportError("a study over a network needs Flower: pip install 'tacit[federated]'")
-
-
-def new_secret() -> str:
-    """What two processes know each other by."""
-    return secrets.token_hex(32)
 
 
 def free_port() -> int:

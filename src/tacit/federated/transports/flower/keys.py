@@ -23,8 +23,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tacit.federated.transports.flower.network import LOOPBACK
+
 VALID_FOR = timedelta(days=365)
-LOOPBACK = "127.0.0.1"  # where the coordinator's own process reaches the engine
 
 
 def make_certificate(host: str, authority: Path, certificate: Path, key: Path) -> None:

@@ -1,5 +1,6 @@
 """The coordinator's side: a SuperLink of its own, a run on it, and the parties, known by their keys."""
 
+import secrets
 import socket
 import time
 from base64 import b64encode
@@ -25,7 +26,7 @@ from flwr.superlink.grid import HttpGrid
 from tacit.federated.foreign import shown
 from tacit.federated.transports import MissingPartiesError
 from tacit.federated.transports.flower.child import SECRET_HEADER
-from tacit.federated.transports.flower.engine import Engine, new_secret
+from tacit.federated.transports.flower.engine import Engine
 from tacit.federated.transports.flower.network import Network, split
 from tacit.federated.transports.flower.runtime import Header, Runtime, kept_alive, packed, unpacked
 
@@ -142,7 +143,7 @@ def listening(
 ) -> Iterator[FlowerTransport]:
     """A transport to the parties with these keys, over a SuperLink that lives as long as this context."""
     _wait_for_port(network.listen)
-    secret = new_secret()
+    secret = secrets.token_hex(32)
     host, port = split("listen", network.listen)
     arguments = ["--host", host, "--port", str(port), "--isolation", "process"]
     arguments += ["--ssl-ca-certfile", str(network.authority), "--ssl-certfile", str(network.certificate)]

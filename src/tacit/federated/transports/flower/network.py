@@ -4,16 +4,23 @@ It is read from the `[network]` table of a study file. It is not part of what th
 own paths, and the digest of the study does not depend on it.
 """
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tacit.federated.study import table_of
 from tacit.privacy import checks
 
 TIMEOUT = 600.0
+LOOPBACK = "127.0.0.1"  # where the coordinator's own process reaches the engine
 _KNOWN = ("address", "listen", "keys", "timeout")
+_FILES = {
+    "authority": "authority.crt",
+    "certificate": "coordinator.crt",
+    "certificate_key": "coordinator.key",
+    "secret": "parties.secret",
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,14 @@ class Network:
     listen: str
     keys: Path
     timeout: float = TIMEOUT
+    authority: Path = field(init=False)  # the certificate of whoever signed the coordinator's
+    certificate: Path = field(init=False)  # the coordinator's
+    certificate_key: Path = field(init=False)  # the private key of that one
+    secret: Path = field(init=False)  # of the parties, which the coordinator does not have
 
     def __post_init__(self) -> None:
+        for name, file in _FILES.items():
+            object.__setattr__(self, name, self.keys / file)
         for name in ("address", "listen"):
             split(name, getattr(self, name))
         object.__setattr__(self, "timeout", checks.positive("timeout", self.timeout))
@@ -46,11 +59,7 @@ class Network:
     @classmethod
     def from_toml(cls, path: Path) -> "Network":
         """The `[network]` table of a study file; paths in it start where the file is."""
-        with path.open("rb") as file:
-            try:
-                values = tomllib.load(file).get("network")
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"{path} is not a study file: {error}") from error
+        values = table_of(path, "network")
         if not isinstance(values, Mapping) or not isinstance(values.get("address"), str):
             raise ValueError(
                 f"{path} needs a [network] table with the coordinator's address, as in address = 'host:8443'"
@@ -64,7 +73,7 @@ class Network:
 
     @property
     def host(self) -> str:
-        """Of the coordinator, as its certificate names it."""
+        """The coordinator's host, as its certificate names it."""
         return split("address", self.address)[0]
 
     @property
@@ -76,34 +85,14 @@ class Network:
     def own_host(self) -> str:
         """The host of that address."""
         host = split("listen", self.listen)[0]
-        return "127.0.0.1" if host == "0.0.0.0" else host
-
-    @property
-    def authority(self) -> Path:
-        """The certificate of whoever signed the coordinator's."""
-        return self.keys / "authority.crt"
-
-    @property
-    def certificate(self) -> Path:
-        """The coordinator's certificate."""
-        return self.keys / "coordinator.crt"
-
-    @property
-    def certificate_key(self) -> Path:
-        """The private key of the coordinator's certificate."""
-        return self.keys / "coordinator.key"
-
-    @property
-    def secret(self) -> Path:
-        """The secret of the parties, which the coordinator does not have."""
-        return self.keys / "parties.secret"
+        return LOOPBACK if host == "0.0.0.0" else host
 
     def public_key(self, name: str) -> Path:
-        """By which the coordinator knows a party."""
+        """The file by which the coordinator knows a party."""
         return self.keys / f"{name}.pub"
 
     def private_key(self, name: str) -> Path:
-        """By which a party proves who it is."""
+        """The file by which a party proves who it is."""
         return self.keys / f"{name}.key"
 
 

@@ -1,5 +1,6 @@
 """A party's side: a SuperNode of its own, and this process, which answers what comes through it."""
 
+import secrets
 import socket
 import ssl
 import time
@@ -25,8 +26,8 @@ from flwr.supernode.runtime.run_clientapp import push_message
 
 from tacit.federated.foreign import shown
 from tacit.federated.protocols.base import RefusedError
-from tacit.federated.transports.flower.engine import Engine, free_port, new_secret
-from tacit.federated.transports.flower.network import Network, split
+from tacit.federated.transports.flower.engine import Engine, free_port
+from tacit.federated.transports.flower.network import LOOPBACK, Network, split
 from tacit.federated.transports.flower.runtime import Runtime, kept_alive, packed, unpacked
 
 Answer = Callable[[bytes], bytes]
@@ -36,7 +37,6 @@ _POLL = 0.25  # seconds between two looks for a message, or for the coordinator
 _LAPSE = 90.0  # seconds after which the engine has certainly noticed that a process was killed
 _FAREWELL = 10.0  # seconds in which the coordinator hears that a party has stopped
 _RETRY = 5.0  # seconds between two tries meanwhile
-_LOOPBACK = "127.0.0.1"
 _CLAIM = "/flwr.proto.Runtime/AcquireTask"  # the call that asks for the secret
 _CONNECTED, _REFUSED = "SuperNode ID", "[code: "  # what the engine prints when it is let in, and when it is not
 
@@ -74,17 +74,17 @@ def _session(
     answer: Answer, network: Network, private_key: Path, home: Path, say: Say, stopped: Callable[[], str | None]
 ) -> bool:
     """One life of a SuperNode, to the end of the study; False if it was not let in."""
-    secret, port = new_secret(), free_port()
+    secret, port = secrets.token_hex(32), free_port()
     shared = home / "supernode.secret"
     shared.unlink(missing_ok=True)
     shared.touch(mode=0o600, exist_ok=False)
     shared.write_text(secret)
     arguments = ["--superlink", network.address, "--root-certificates", str(network.authority)]
     arguments += ["--auth-supernode-private-key", str(private_key), "--isolation", "process"]
-    arguments += ["--superexec-auth-secret-file", str(shared), "--host", _LOOPBACK, "--port", str(port)]
+    arguments += ["--superexec-auth-secret-file", str(shared), "--host", LOOPBACK, "--port", str(port)]
     arguments += ["--max-wait-time", str(network.timeout)]
     owner = SuperExecAuthHttpInterceptor(master_secret=secret.encode(), protected_methods={_CLAIM})
-    runtime = Runtime(f"{_LOOPBACK}:{port}", None, [owner])
+    runtime = Runtime(f"{LOOPBACK}:{port}", None, [owner])
     with closing(runtime), Engine("supernode", arguments, home, secret) as engine:
         connected, reason, last_words = False, None, 0.0
         tasks: list[_Task] = []
@@ -175,7 +175,7 @@ def _worked_on(tasks: list[_Task], answer: Answer) -> tuple[bool, list[_Task]]:
 
 
 def _wait_for_coordinator(network: Network, say: Say) -> None:
-    """Until the coordinator is there; a certificate that is not the agreed one is refused at once."""
+    """Wait until the coordinator is there; a certificate that is not the agreed one is refused at once."""
     context = ssl.create_default_context(cafile=str(network.authority))
     end, told = time.monotonic() + network.timeout, False
     while True:

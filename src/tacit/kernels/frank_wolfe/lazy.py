@@ -1,31 +1,24 @@
 """Frank-Wolfe on the squared loss of sparse rows: a gradient that is linear in the scale of the weights."""
 
-from tacit._types import Flags, Floats, Integers, Places
-from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
-from tacit.kernels.frank_wolfe_rows import clipped
+from tacit._types import Flags, Floats, Integers
+from tacit.kernels.frank_wolfe.columns import Entries, Listed, entry
+from tacit.kernels.frank_wolfe.rows import clipped
+from tacit.kernels.frank_wolfe.steps import Notes
 from tacit.problems.compiled import kernel
 
 
 @kernel
 def lazy_step(
-    t: int,
-    j: int,
-    gain: float,
-    entries: Entries,
-    columns: Columns,
-    unit: float,
-    margins: Floats,
-    rates: Integers,
-    noted: Integers,
-    marks: Places,
+    t: int, j: int, gain: float, listed: Listed, unit: float, margins: Floats, rates: Integers, notes: Notes
 ) -> int:
     """Add `gain` to weight j: what rows add to the sums of margin times entry, `rates`, changes.
 
     Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
     in `noted`; returns how many.
     """
+    entries, (bits, starts, rows) = listed
     data, indices, indptr, bound = entries
-    bits, starts, rows = columns
+    noted, marks = notes
     count, mask = 0, (1 << bits) - 1
     for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
         if rows[p] & mask != j & mask:

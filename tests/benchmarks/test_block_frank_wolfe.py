@@ -1,5 +1,6 @@
 """Block-coordinate Frank-Wolfe: marginals, curvature, and convergence against scikit-learn and the bounds."""
 
+import doctest
 import itertools
 from collections.abc import Callable
 
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import Lasso
 
-from tacit.federated.block_frank_wolfe import (
+import benchmarks.federated.block_frank_wolfe
+from benchmarks.federated.block_frank_wolfe import (
     Balls,
     Custom,
     Distributed,
@@ -211,3 +213,7 @@ def test_domain_and_sampling_must_have_the_same_blocks() -> None:
         block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(3), 1, NoiseSource(0))
     with pytest.raises(ValueError, match="start"):
         block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(2), 1, NoiseSource(0), start=[0.5])
+
+
+def test_the_example_runs() -> None:
+    assert doctest.testmod(benchmarks.federated.block_frank_wolfe) == (0, 7)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tacit.kernels.gradient import BLOCK
-from tacit.solvers.passes import Passes
-
-from .support import bounded, either_intercept, either_table, rows, table, task
+from tacit.blocks import Passes
+from tacit.kernels.rows import BLOCK
+from tests.solvers.support import bounded, either_intercept, either_table, rows, table, task
 
 # --- one row never touches another -------------------------------------------------------------------------
 

@@ -1,10 +1,8 @@
-"""Frank-Wolfe on an l1 ball, over sparse rows: a gradient in whole numbers that changes only where a step changes it.
+"""Frank-Wolfe over sparse rows: a whole gradient that changes only where a step changes it.
 
-Row i has entries x_ij, clipped to [-bound, bound], a margin m_i and the slope q_i of its loss there. It adds
-trunc(unit q_i x_ij) to entry j of the whole gradient `scores`, so their sums are exact and do not depend on the order
-of rows. A step shrinks all weights and adds to one of them. Only rows with an entry there are looked at; the margins of
-all others shrink by a public factor, which is kept once for all of them: m_i is as of iteration `since[i]`, and
-shrink[t] is the logarithm of the product of all factors up to t.
+A step shrinks all weights and adds to one of them. Only rows with an entry there are looked at; the margins of all
+others shrink by a public factor, which is kept once for all of them: m_i is as of iteration `since[i]`, and shrink[t]
+is the logarithm of the product of all factors up to t.
 
 Due dates. A row's slope is left as it is until the shrinking could have moved it by `tolerance`: shrinking m to r m
 moves it by at most curvature |m| (1 - r). The iteration at which that is passed is the row's due date, and the rows
@@ -13,29 +11,32 @@ more than `spare`, a part of the tolerance, is left as it is, and the due date i
 slope is off by at most `tolerance`. When a row is looked at, and what it then adds, depends on that row and on public
 history alone.
 
-Arrays that belong together come as plain tuples, in this order (and those of `frank_wolfe_columns`):
-rule     targets, offset, loss, limit, unit: the slope of a margin, and what it is counted in
-dates    shrink, curvature, tolerance, spare
-state    margins, since, slopes, due, heads, after, before: of rows, but for the heads of the lists of due dates
-held     the memory of a `Buckets`
-notes    noted, marks: places of the scores that changed, and when each was noted last
+What belongs together comes in plain tuples, in this order:
+problem    listed (see `columns`), rule (see `rows`), path, dates: nothing of it changes
+path       gains, shrink: what each iteration adds to a weight, but for the sign, and what is left of those before
+dates      curvature, tolerance, spare
+state      margins, since, slopes, due, heads, after, before: of rows, but for the heads of the lists of due dates
+told       scores, held, notes: the whole gradient, and where it is told what changed
+held       the memory of a `Buckets`
+notes      noted, marks: places of the scores that changed, and when each was noted last
 """
 
 import math
 
 from tacit._types import Floats, Integers, Places
-from tacit.kernels.frank_wolfe_columns import Columns, Entries, entry
-from tacit.kernels.frank_wolfe_rows import clipped
+from tacit.kernels.frank_wolfe.columns import Listed, entry
+from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
 from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
 from tacit.privacy.noise.vertices import Held, buckets_in, draw_from_buckets, promote, whole_octave
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import slope
 
-Rule = tuple[Floats, float, int, float, float]
-Dates = tuple[Floats, float, float, float]
+Path = tuple[Floats, Floats]
+Dates = tuple[float, float, float]
+Problem = tuple[Listed, Rule, Path, Dates]
 State = tuple[Floats, Places, Floats, Places, Places, Places, Places]
 Notes = tuple[Integers, Places]
+Told = tuple[Integers, Held, Notes]
 
 IN_BUCKETS, NOTED = 0, 1  # what becomes of a score that changed
 
@@ -94,33 +95,18 @@ def other_octave(one: int, other: int) -> bool:
 
 
 @kernel
-def sparse_step(
-    t: int,
-    j: int,
-    gain: float,
-    kind: int,
-    entries: Entries,
-    columns: Columns,
-    rule: Rule,
-    dates: Dates,
-    state: State,
-    scores: Integers,
-    held: Held,
-    notes: Notes,
-) -> int:
+def sparse_step(t: int, j: int, gain: float, kind: int, problem: Problem, state: State, told: Told) -> int:
     """Iteration t: shrink all weights, add `gain` to weight j, and bring the whole gradient up to date.
 
     Scores that changed are put right in their buckets at once, or their places are left in `noted`, as `kind` says;
     returns how many are there.
     """
+    (entries, (bits, starts, rows)), rule, (_, shrink), (curvature, tolerance, spare) = problem
     data, indices, indptr, bound = entries
-    bits, starts, rows = columns
-    targets, offset, loss, limit, unit = rule
-    shrink, curvature, tolerance, spare = dates
+    targets, unit = rule[0], rule[-1]
     margins, since, slopes, due, heads, after, before = state
-    standing, at_least = held
+    scores, (standing, at_least), (noted, marks) = told
     buckets = buckets_in(standing, at_least)
-    noted, marks = notes
     count, mask = 0, (1 << bits) - 1
     last, left = 0, math.exp(shrink[t])  # what is left of a margin as of iteration `last`; often the same for many rows
     p, end = starts[j >> bits], starts[(j >> bits) + 1]
@@ -153,7 +139,7 @@ def sparse_step(
             left = math.exp(shrink[t] - shrink[last])
         margin = margins[i] * left + added
         margins[i], since[i] = margin, t
-        steep = clipped(slope(margin + offset, targets[i], loss, 1.0), limit)
+        steep = slope_at(i, margin, rule)
         off = abs(steep - slopes[i])
         if off <= spare:
             _move(i, due_date(margin, t, shrink, curvature, tolerance - off), due, heads, after, before)
@@ -182,27 +168,15 @@ def sparse_step(
 
 @kernel
 def sparse_walk(
-    words: Words,
-    at: int,
-    picks: Integers,
-    done: int,
-    stop: int,
-    gains: Floats,
-    entries: Entries,
-    columns: Columns,
-    rule: Rule,
-    dates: Dates,
-    state: State,
-    scores: Integers,
-    held: Held,
-    notes: Notes,
+    words: Words, at: int, picks: Integers, done: int, stop: int, problem: Problem, state: State, told: Told
 ) -> tuple[int, int, int, int]:
     """Draw a vertex by the scores, step to it, and so on, until `stop` are drawn; none is stepped to at the very end.
 
     Vertices go to `picks`, of which `done` are there. Returns how many are there now, and where and why the last draw
     stopped, as `draw_from_buckets` does; all vertices in `picks` are then stepped to.
     """
-    standing, at_least = held
+    _, _, (gains, _), _ = problem
+    scores, (standing, at_least), _ = told
     vertex, stopped = -1, DONE
     while done < stop:
         vertex, at, stopped = draw_from_buckets(words, at, scores, standing, at_least)
@@ -212,6 +186,5 @@ def sparse_walk(
         done += 1
         if done < len(picks):
             gain = -gains[done] if vertex & 1 else gains[done]
-            given = entries, columns, rule, dates, state, scores, held, notes
-            sparse_step(done, vertex >> 1, gain, IN_BUCKETS, *given)
+            sparse_step(done, vertex >> 1, gain, IN_BUCKETS, problem, state, told)
     return done, vertex, at, stopped

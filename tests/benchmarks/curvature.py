@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.federated.block_frank_wolfe import Distributed, Domain, Sampling, Subsets, TauNice
+from benchmarks.federated.block_frank_wolfe import Distributed, Domain, Sampling, Subsets, TauNice
 from tacit.privacy import NoiseSource
 
 Floats = NDArray[np.float64]

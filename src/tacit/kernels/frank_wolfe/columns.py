@@ -6,9 +6,11 @@ times as fast, and values are looked up in the rows.
 
 A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0.
 
-Arrays that belong together come as plain tuples, in this order:
+What belongs together comes in plain tuples, in this order:
+listed     entries, columns
 entries    data, indices, indptr, and the bound that values are clipped to
 columns    bits, starts, rows: run r is rows[starts[r] : starts[r + 1]]
+seen       present, slopes, scores, counts: what a first look at rows writes down
 """
 
 import math
@@ -17,12 +19,13 @@ import numpy as np
 
 from tacit._types import Flags, Floats, Integers, Places, Table
 from tacit.compilation import compiled
-from tacit.kernels.frank_wolfe_rows import clipped
+from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import slope
 
 Entries = tuple[Table, Places, Places, float]
 Columns = tuple[int, Places, Places]
+Listed = tuple[Entries, Columns]
+Seen = tuple[Flags, Floats, Integers, Places]
 
 # The two passes over all rows take ranges of rows, and sums of their own for each, so that threads can share them:
 # whole numbers add up to the same in any order.
@@ -30,26 +33,14 @@ _free = compiled(nogil=True)
 
 
 @_free  # type: ignore[misc]
-def look_at_rows(
-    first: int,
-    last: int,
-    entries: Entries,
-    bits: int,
-    targets: Floats,
-    offset: float,
-    loss: int,
-    limit: float,
-    unit: float,
-    slopes: Floats,
-    present: Flags,
-    scores: Integers,
-    counts: Integers,
-) -> bool:
+def look_at_rows(first: int, last: int, entries: Entries, bits: int, rule: Rule, seen: Seen) -> bool:
     """Which of these rows are present, and their slopes at margin 0; False if the places of a row do not rise.
 
     What the rows add to the whole gradient goes to `scores`, and how many entries run r has to counts[r].
     """
     data, indices, indptr, bound = entries
+    targets, unit = rule[0], rule[-1]
+    present, slopes, scores, counts = seen
     for i in range(first, last):
         norm, before = 0.0, -1
         for p in range(indptr[i], indptr[i + 1]):
@@ -59,7 +50,7 @@ def look_at_rows(
             before = indices[p]
             counts[indices[p] >> bits] += 1
         present[i] = math.isfinite(norm) and math.isfinite(targets[i])
-        slopes[i] = clipped(slope(offset, targets[i], loss, 1.0), limit) if present[i] else 0.0
+        slopes[i] = slope_at(i, 0.0, rule) if present[i] else 0.0
         weight = unit * slopes[i]
         # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
         for p in range(indptr[i], indptr[i + 1]):
@@ -101,9 +92,9 @@ def entry(i: int, j: int, entries: Entries) -> float:
 
 
 @kernel
-def sparse_margins(chosen: Integers, weights: Floats, entries: Entries, columns: Columns, out: Floats) -> None:
+def sparse_margins(chosen: Integers, weights: Floats, listed: Listed, out: Floats) -> None:
     """Margins of rows for weights that are zero outside the chosen columns."""
-    bits, starts, rows = columns
+    entries, (bits, starts, rows) = listed
     out[:] = 0.0
     mask = (1 << bits) - 1
     for k in range(len(chosen)):

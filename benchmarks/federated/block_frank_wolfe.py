@@ -1,7 +1,6 @@
 """Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III). Not private.
 
-For the paper's comparison only: the benchmark of the paper runs it and no protocol does. "feature-sharing" takes its
-step from it, which is in `protocols.feature_sharing.rules`.
+No protocol runs it. "feature-sharing" takes its step from it, which is in `protocols.feature_sharing.rules`.
 
 Minimise a smooth convex f over a product of compact sets, one for each block of coordinates. In each iteration a random
 set of blocks is drawn, and each of them moves towards the point of its set that minimises the linear part of f:
@@ -262,7 +261,7 @@ def block_frank_wolfe(
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.federated.block_frank_wolfe import Balls, Distributed, block_frank_wolfe
+    >>> from benchmarks.federated.block_frank_wolfe import Balls, Distributed, block_frank_wolfe
     >>> from tacit.privacy import NoiseSource
     >>> target = np.array([0.5, -0.25, 0.0, 1.0])
     >>> domain = Balls([[0, 1], [2, 3]], radii=[1.0, 1.0])

@@ -1,13 +1,17 @@
-"""Frank-Wolfe on dense rows: the whole gradient, computed from all of them."""
+"""Frank-Wolfe on dense rows: the whole gradient, computed from all of them.
+
+`Entries` are the rows, the bound that their entries are clipped to, and which of them are present.
+"""
 
 import math
 
 import numpy as np
 
 from tacit._types import Flags, Floats, Integers, Table
-from tacit.kernels.frank_wolfe_rows import clipped
+from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import slope
+
+Entries = tuple[Table, float, Flags]
 
 _BLOCK = 1024
 
@@ -23,35 +27,26 @@ def dense_presence(Z: Table, targets: Floats, present: Flags) -> None:
 
 
 @kernel
-def dense_move(j: int, keep: float, gain: float, Z: Table, bound: float, present: Flags, margins: Floats) -> None:
+def dense_move(j: int, keep: float, gain: float, entries: Entries, margins: Floats) -> None:
     """Shrink all weights, and add `gain` to weight j."""
+    Z, bound, present = entries
     for i in range(len(margins)):
         if present[i]:
             margins[i] = keep * margins[i] + gain * clipped(Z[i, j], bound)
 
 
 @kernel
-def dense_gradient(
-    Z: Table,
-    bound: float,
-    present: Flags,
-    targets: Floats,
-    offset: float,
-    loss: int,
-    limit: float,
-    unit: float,
-    margins: Floats,
-    scores: Integers,
-) -> None:
+def dense_gradient(entries: Entries, rule: Rule, margins: Floats, scores: Integers) -> None:
     """The whole gradient at these margins. Whole numbers add up exactly in float64 within a block of rows."""
-    d = Z.shape[1]
+    Z, bound, present = entries
+    unit, d = rule[-1], Z.shape[1]
     block = np.empty(d)
     scores[:] = 0
     for start in range(0, len(present), _BLOCK):
         block[:] = 0.0
         for i in range(start, min(start + _BLOCK, len(present))):
             if present[i]:
-                weight = unit * clipped(slope(margins[i] + offset, targets[i], loss, 1.0), limit)
+                weight = unit * slope_at(i, margins[i], rule)
                 for j in range(d):
                     block[j] += math.trunc(weight * min(max(np.float64(Z[i, j]), -bound), bound))
         for j in range(d):
@@ -59,8 +54,9 @@ def dense_gradient(
 
 
 @kernel
-def dense_margins(chosen: Integers, weights: Floats, Z: Table, bound: float, present: Flags, out: Floats) -> None:
+def dense_margins(chosen: Integers, weights: Floats, entries: Entries, out: Floats) -> None:
     """Margins of rows for weights that are zero outside the chosen columns."""
+    Z, bound, present = entries
     out[:] = 0.0
     for i in range(len(out)):
         if present[i]:

@@ -1,4 +1,4 @@
-"""Noise on a packed triangle is the noise of `GaussianMatrix`, draw for draw, in place."""
+"""Noise on a packed triangle is the noise of the whole matrix, draw for draw, in place."""
 
 import math
 
@@ -8,7 +8,6 @@ from scipy import stats
 
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.mechanisms import GaussianMatrix, Sensitivity
-from tacit.privacy.mechanisms.packed import PackedGaussianMatrix
 from tests.units import ROWS
 
 ALARM = 1e-6
@@ -29,7 +28,7 @@ def test_same_as_the_full_matrix(adjacency):
     packed = full[upper].copy()
     sensitivity = Sensitivity.outer_product(1.5)
     expected = open_gate(2.0, adjacency).release("r", GaussianMatrix(sensitivity, bound=9.0), full)[upper]
-    out = open_gate(2.0, adjacency).release("r", PackedGaussianMatrix(sensitivity, 9.0), packed, d)
+    out = open_gate(2.0, adjacency).release("r", GaussianMatrix(sensitivity, 9.0), packed, d)
     assert out is packed
     np.testing.assert_array_equal(out, expected)
 
@@ -39,7 +38,7 @@ def test_variances(isotropic, off):
     # GOE: s^2 on the diagonal and s^2 / 2 off it; the plain triangle has s^2 everywhere. A fresh seed fails with 4e-6.
     d = 400
     packed = np.zeros(d * (d + 1) // 2)
-    open_gate(2.0, seed=1).release("r", PackedGaussianMatrix(Sensitivity.vector(3.0), 1.0, isotropic), packed, d)
+    open_gate(2.0, seed=1).release("r", GaussianMatrix(Sensitivity.vector(3.0), 1.0, isotropic), packed, d)
     rows, columns = np.triu_indices(d)
     for values, scale in ((packed[rows == columns], 6.0), (packed[rows != columns], 6.0 * off)):
         place = stats.chi2(len(values)).cdf(np.sum((values / scale) ** 2))
@@ -48,12 +47,12 @@ def test_variances(isotropic, off):
 
 def test_without_noise_the_matrix_is_as_it_was():
     packed = np.arange(6.0)
-    out = open_gate(0).release("r", PackedGaussianMatrix(Sensitivity.vector(1.0), 1.0), packed, 3)
+    out = open_gate(0).release("r", GaussianMatrix(Sensitivity.vector(1.0), 1.0), packed, 3)
     np.testing.assert_array_equal(out, np.arange(6.0))
 
 
 def test_shape_is_checked_before_anything_is_spent():
     gate = open_gate()
     with pytest.raises(ValueError, match="3 columns has 6 floats"):
-        gate.release("r", PackedGaussianMatrix(Sensitivity.vector(1.0), 1.0), np.zeros(5), 3)
+        gate.release("r", GaussianMatrix(Sensitivity.vector(1.0), 1.0), np.zeros(5), 3)
     assert gate.left("r") == 1

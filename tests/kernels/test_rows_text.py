@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
-from tacit.kernels import text
+from tacit.kernels import rows as kernels
+from tacit.kernels.given import Csr
+
+from .support import csr
 
 either_index = pytest.mark.parametrize("index", [np.int32, np.int64])
 
@@ -18,23 +20,22 @@ def problem(n=40, d=12, seed=0, index=np.int32):
     Z[3] = 0.0
     factors = rng.random(n)
     factors[5] = 0.0
-    table = csr_array(Z)
-    return Z, (table.data, table.indices.astype(index), table.indptr.astype(index)), factors, rng.normal(size=d)
+    return Z, csr(Z, index), factors, rng.normal(size=d)
 
 
 @either_index
 def test_norms_are_those_of_weighted_rows(index):
-    Z, place, _, weights = problem(index=index)
+    Z, rows, _, weights = problem(index=index)
     out = np.empty(len(Z))
-    text.weighted_norms(*place, weights, out)
+    kernels.weighted_norms(rows, weights, out)
     np.testing.assert_allclose(out, np.linalg.norm(Z * weights, axis=1))
 
 
 @either_index
 def test_sums_of_sparse_rows(index):
-    Z, place, factors, _ = problem(index=index)
+    Z, rows, factors, _ = problem(index=index)
     values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7.0)
-    text.sparse_sums(*place, factors, values, 0.3, out)
+    kernels.sparse_sums(rows, factors, values, 0.3, out)
     X = Z * factors[:, None]
     np.testing.assert_allclose(out, [values @ X, 0.3 * np.abs(X).sum(axis=0)], atol=1e-12)
 
@@ -42,23 +43,23 @@ def test_sums_of_sparse_rows(index):
 def test_sums_of_dense_rows():
     Z, _, factors, _ = problem()
     values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7.0)
-    text.dense_sums(Z, factors, values, 0.3, out)
+    kernels.dense_sums(Z, factors, values, 0.3, out)
     X = Z * factors[:, None]
     np.testing.assert_allclose(out, [values @ X, 0.3 * np.square(X).sum(axis=0)], atol=1e-12)
 
 
-def residuals(place, factors, positive, weights, clip, bias=0.1, offset=0.7):
+def residuals(rows, factors, positive, weights, clip, bias=0.1, offset=0.7):
     out = np.full(len(weights), 7.0)
-    return out, text.residual_sums(*place, factors, positive, weights, bias, offset, clip, out)
+    return out, kernels.residual_sums(rows, factors, positive, weights, bias, offset, clip, out)
 
 
 @either_index
 @pytest.mark.parametrize("clip", [0.2, 0.6, 1.0])
 @pytest.mark.parametrize("size", [1.0, 1e3])
 def test_sums_of_residuals(index, clip, size):
-    Z, place, factors, weights = problem(index=index)
+    Z, rows, factors, weights = problem(index=index)
     positive = np.random.default_rng(1).random(len(Z)) < 0.4
-    out, total = residuals(place, factors, positive, size * weights, clip)
+    out, total = residuals(rows, factors, positive, size * weights, clip)
     X = Z * factors[:, None]
     with np.errstate(over="ignore"):
         likely = 1.0 / (1.0 + np.exp(-(X @ (size * weights) + 0.7)))
@@ -68,24 +69,21 @@ def test_sums_of_residuals(index, clip, size):
 
 
 def test_an_absent_row_adds_nothing_whatever_it_holds():
-    Z, place, factors, weights = problem()
-    data, indices, indptr = place
+    Z, rows, factors, weights = problem()
     positive = np.ones(len(Z), dtype=bool)
-    before = residuals(place, factors, positive, weights, 1.0)
-    data[indptr[5] : indptr[6]] = 1e300
+    before = residuals(rows, factors, positive, weights, 1.0)
+    rows.data[rows.indptr[5] : rows.indptr[6]] = 1e300
     positive[5] = False
-    after = residuals((data, indices, indptr), factors, positive, weights, 1.0)
+    after = residuals(rows, factors, positive, weights, 1.0)
     np.testing.assert_array_equal(after[0], before[0])
     assert after[1] == before[1]
 
 
 @pytest.mark.parametrize("value", [1e160, 1e300])
 def test_a_margin_that_overflows_leaves_a_residual_within_the_clip(value):
-    data, indices, indptr = np.array([value, -value]), np.array([0, 1]), np.array([0, 2])
+    rows = Csr(np.array([value, -value]), np.array([0, 1]), np.array([0, 2]))
     for weights in ([1e200, 1e200], [1e200, -1e200], [-1e200, 1e200]):
-        out, total = residuals(
-            (data, indices, indptr), np.array([1.0 / value]), np.array([True]), np.array(weights), 0.6
-        )
+        out, total = residuals(rows, np.array([1.0 / value]), np.array([True]), np.array(weights), 0.6)
         assert np.all(np.abs(out) <= 0.6)
         assert abs(total) <= 0.06
 
@@ -94,13 +92,10 @@ def test_a_row_is_added_by_itself():
     """Its contribution to a sum of one row is the same to the last bit wherever it stands."""
     Z, _, factors, weights = problem()
     for i in (0, 7, 20):
-        alone = csr_array(Z[[i]])
-        place = alone.data, alone.indices, alone.indptr
-        one = residuals(place, factors[[i]], np.array([True]), weights, 1.0)
+        one = residuals(csr(Z[[i]]), factors[[i]], np.array([True]), weights, 1.0)
         silent = np.zeros_like(factors)
         silent[i] = factors[i]
-        table = csr_array(Z)
-        among = residuals((table.data, table.indices, table.indptr), silent, np.ones(len(Z), dtype=bool), weights, 1.0)
+        among = residuals(csr(Z), silent, np.ones(len(Z), dtype=bool), weights, 1.0)
         np.testing.assert_array_equal(one[0], among[0])
         assert one[1] == among[1]
         assert math.isfinite(one[1])
