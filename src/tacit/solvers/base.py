@@ -109,9 +109,6 @@ def option(default: Any, check: Check) -> Any:
     return field(default=default, metadata={"check": check})
 
 
-AVERAGES = ("last", "tail")
-"""What can be returned of released iterates: the last one, or the mean of the last ones."""
-
 MOST_ITERATIONS = 100_000
 MOST_PASSES = 100_000
 _MOST_STEPS = 10_000_000  # of a few rows each

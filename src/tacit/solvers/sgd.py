@@ -34,18 +34,7 @@ from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import (
-    AVERAGES,
-    Algorithm,
-    Serves,
-    Solution,
-    Solver,
-    batch,
-    check_steps,
-    option,
-    pass_count,
-    word,
-)
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.examples import on_cancer
 
 _STEPS = 200
@@ -56,8 +45,8 @@ _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is tha
 _SHARPEST = 0.002  # the least width of the hinge's kink
 
 
-def _momentum(name: str, value: object) -> float:
-    """What is left of a step's move in the next one."""
+def _below_one(name: str, value: object) -> float:
+    """A momentum."""
     number = checks.closed_unit(name, value)
     if number == 1.0:
         raise ValueError(f"{name} must be below 1, where no step would ever end")
@@ -105,8 +94,8 @@ class Sgd(Solver):
     batch_size: int | None = option(None, checks.count)
     clip: float | None = option(None, declared_size)
     learning_rate: float | None = option(None, declared_size)
-    momentum: float | None = option(None, _momentum)
-    averaging: str | None = option(None, word(*AVERAGES))
+    momentum: float | None = option(None, _below_one)
+    averaging: str | None = option(None, word("last", "tail"))
 
     def at(self, task: LinearTask) -> "_Steps":
         """The steps for one task; refuses more of them than are of use, and samples larger than the table."""

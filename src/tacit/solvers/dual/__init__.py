@@ -45,7 +45,7 @@ from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from tacit.problems.declared import declared_size, penalty_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import AVERAGES, Serves, Solver, batch, check_steps, option, pass_count, word
+from tacit.solvers.base import Serves, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.dual.paper import Primal, Published, Sequential
 from tacit.solvers.dual.rules import Asked
 from tacit.solvers.dual.steps import AllRows, Sampled
@@ -110,32 +110,25 @@ class Dual(Solver):
     clip: float | None = option(None, declared_size)
     variant: str = option("secret", word(*_FORMS))
     inner: str = option("exact", word("exact", "newton"))
-    averaging: str | None = option(None, word(*AVERAGES))
+    averaging: str | None = option(None, word("last", "tail"))
     least_penalty: float | None = option(None, penalty_strength)
     damping: float | None = option(None, checks.probability)
 
     def check(self) -> Self:
-        """The same options as plain numbers and words; refuses what no task could have."""
-        asked = super().check()
-        if asked.variant in ("sequential", "primal") and (asked.averaging == "tail" or asked.damping is not None):
-            raise ValueError(f"variant={asked.variant!r} has no damping, and returns its last iterate")
-        return asked
+        """The same options as plain numbers and words; two variants have no damping and no mean."""
+        given = super().check()
+        if given.variant in ("sequential", "primal") and (given.averaging == "tail" or given.damping is not None):
+            raise ValueError(f"variant={given.variant!r} has no damping, and returns its last iterate")
+        return given
 
     def at(self, task: LinearTask) -> Sampled | AllRows | Primal:
         """The form that serves the task: samples of rows, all rows where there is little noise, or the paper's."""
         given = self.check()
         rows = batch(given.batch_size, task.n)
-        asked = Asked(
-            given.n_passes,
-            rows,
-            given.clip,
-            given.inner == "newton",
-            given.averaging,
-            given.least_penalty,
-            given.damping,
-        )
+        steps = given.averaging, given.least_penalty, given.damping
+        asked = Asked(given.n_passes, rows, given.clip, given.inner == "newton", *steps)
         growth = max(1.0, math.sqrt(task.calm))
-        takes_all = self.variant == "secret" and rows is None and self.damping is None and growth > _CALM
+        takes_all = given.variant == "secret" and rows is None and given.damping is None and growth > _CALM
         form: type[Sampled | AllRows | Primal] = AllRows if takes_all else _FORMS[self.variant]
         algorithm = form.of(task, asked)
         check_steps(max(release.count for release in algorithm.releases(1.0)), asked.n_passes, asked.batch_size)
