@@ -214,9 +214,12 @@ def _unscaled(d: int, bound: float) -> Scaling:
 
 
 def _scaled_sparse(X: csr_array, scaling: Scaling) -> csr_array:
-    """Entries clipped to declared bounds, which hold 0, and scaled: rows have norm sqrt(d) at most."""
-    clipped = np.clip(X.data, scaling.low[X.indices], scaling.high[X.indices])
-    return csr_array((clipped / scaling.scale[X.indices], X.indices, X.indptr), shape=X.shape)
+    """Entries clipped to declared bounds, which hold 0, and scaled: rows have norm sqrt(d) at most.
+
+    What is not a number becomes zero: bounds are enforced, whatever was let through before.
+    """
+    clipped = np.clip(X.data, scaling.low[X.indices], scaling.high[X.indices]) / scaling.scale[X.indices]
+    return csr_array((np.where(np.isnan(clipped), 0.0, clipped), X.indices, X.indptr), shape=X.shape)
 
 
 def _uncentred(scaling: Scaling) -> Scaling:

@@ -20,7 +20,9 @@ from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.modelfiles.values import parameters_of
 from tacit.preprocessing import PrivateScaler, RowClipper
 from tacit.privacy import Budget, checks
-from tacit.problems.declared import declared_size
+from tacit.problems.bounds import Bounds
+from tacit.problems.declared import declared_size, per_feature
+from tacit.solvers import Coordinate
 
 WITHHELD = frozenset({"random_state", "directory"})
 """Parameters that are never written: the noise could be subtracted with the first, or with what lies in the second."""
@@ -111,7 +113,21 @@ def _iterates(model: Any) -> Sizes:
     path = [name for name in ("coef_path_", "intercept_path_") if hasattr(model, name)]
     if len(path) == 1 or np.ndim(getattr(model, "intercept_path_", [0.0])) != 1:
         raise ValueError("coef_path_ and intercept_path_ must go together, with a row and a number for each iterate")
-    return {"iterates": len(model.intercept_path_)} if path else {}
+    if not path:
+        return {}
+    if not isinstance(model.solver, Coordinate) or not model.solver.keep_path:
+        raise ValueError("coef_path_ and intercept_path_ belong to solver=Coordinate(keep_path=True)")
+    return {"iterates": len(model.intercept_path_)}
+
+
+def _declared(model: Any, d: int) -> None:
+    """What is declared must fit the columns."""
+    if isinstance(model.bounds, dict) and not all(harmless(key) for key in model.bounds if isinstance(key, str)):
+        raise ValueError(f"bounds must name columns by texts {HARMLESS}")
+    Bounds.of(model.bounds, d, getattr(model, NAMES, None))
+    for name in ("C", "alpha"):
+        if np.ndim(getattr(model, name, 0.0)) > 0:
+            per_feature(name, getattr(model, name), d)
 
 
 def _labels(model: Any) -> int:
@@ -140,6 +156,7 @@ def _bounds(model: Any) -> None:
 def _classifier(model: Any) -> Sizes:
     model._check_parameters()
     d, classes = _width(model), _labels(model)
+    _declared(model, d)
     return {"d": d, "rows": 1 if classes == 2 else classes} | _iterates(model)
 
 
@@ -147,6 +164,7 @@ def _regressor(model: Any) -> Sizes:
     model._check_parameters()
     d = _width(model)
     _bounds(model)
+    _declared(model, d)
     return {"d": d} | _iterates(model)
 
 

@@ -1,6 +1,7 @@
 """What a user declares, checked: sizes, strengths, bounds. Messages name the parameter and what would be accepted."""
 
 import math
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ def coefficient_bounds(bounds: Any, d: int | None = None) -> tuple[Floats | floa
 
 def _pair(name: str, bounds: Any) -> tuple[Any, Any]:
     try:
+        if isinstance(bounds, Mapping | Set):
+            raise TypeError("it has no order")
         low, high = bounds
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a pair (low, high), got {_described(bounds)}") from None
