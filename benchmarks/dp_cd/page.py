@@ -223,7 +223,7 @@ class CoordinatePage(Page):
         balanced = [name for name in found if name not in imbalanced]
         for place, (names, timed) in enumerate(((imbalanced, False), (balanced, False), (found, True)), 1):
             panels = [self._panel(name, timed, "" if name != names[0] else "relative error") for name in names]
-            Canvas(height=3.3, more=0.0).draw(folder / f"dp_cd_figure_{place}.png", panels, legend=3)
+            Canvas(height=3.3, more=0.5).draw(folder / f"dp_cd_figure_{place}.png", panels, legend=min(3, len(panels)))
 
     def _panel(self, name: str, timed: bool, y: str) -> Panel:
         zero, drawn = problems.problem(name).zero_error, []
