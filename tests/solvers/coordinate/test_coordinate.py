@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,22 +9,11 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
 from tacit.privacy import Gate, NoiseSource, Plan
-from tacit.problems import SQUARED_HINGE, Penalty
+from tacit.problems import SQUARED_HINGE
 from tacit.solvers import Coordinate
 from tacit.solvers.coordinate.columns import Columns, Smoothness
 from tests.guarantees.recorder import transcript
-from tests.solvers.support import (
-    bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
-    objective,
-    rows,
-    scikit_learn,
-    solved,
-    table,
-    task,
-)
+from tests.solvers.support import bounded, either, objective, penalised, rows, scikit_learn, table, task
 from tests.units import ROWS
 
 LOSSES = [loss.name for loss in Coordinate.serves.losses]
@@ -31,14 +21,11 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 DEVIATION = 3.0  # of the stated noise from what is seen
 
 
-def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
-    """Run the solver with these options on the whole budget; the gate checks that the plan was kept."""
-    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
-    return solved(Coordinate(**options), problem, replace(data, penalty=penalty), seed)
+solution = partial(penalised, Coordinate)
 
 
-def weights(*args, **kwargs):
-    return solution(*args, **kwargs).weights
+def weights(*args, **given):
+    return solution(*args, **given).weights
 
 
 def stored(data, store):
@@ -63,7 +50,7 @@ def quiet_task(loss, n, d, store=np.asfortranarray, fit_intercept=True):
 
 
 @every_store
-@either_intercept
+@either.intercept
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_without_noise_it_agrees_with_scikit_learn(loss, store, fit_intercept):
     n, d = 500, 6
@@ -103,7 +90,7 @@ def test_without_noise_the_squared_hinge_is_solved():
     assert value(weights(quiet_task("squared_hinge", n, d), data, l2=l2)[0]) <= best * (1 + 1e-5)
 
 
-@either_table
+@either.table
 def test_without_noise_bounds_are_kept_and_used(sparse):
     n, d = 500, 6
     data = rows("squared", n, d, sparse, seed=4)
@@ -170,9 +157,9 @@ def test_the_stated_noise_is_what_is_seen_on_uncorrelated_columns(loss, averagin
 
 
 @every_loss
-@either_intercept
-@either_table
-@either_adjacency
+@either.intercept
+@either.table
+@either.adjacency
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, adjacency):
     problem = task(loss, 60, 5, sparse, fit_intercept, 1.0, adjacency)
     with transcript() as steps:
@@ -317,7 +304,7 @@ def test_without_noise_constants_are_mean_squares():
     np.testing.assert_allclose(found, [*(Z**2).mean(axis=0), 1.0], rtol=1e-8)
 
 
-@either_adjacency
+@either.adjacency
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 3.0])
 def test_constants_are_floored_at_the_noise(epsilon, adjacency):
     data = rows("squared", 50, 6, seed=12)
