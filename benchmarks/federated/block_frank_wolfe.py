@@ -75,11 +75,6 @@ def elementary(n_blocks: int) -> TauNice:
     return TauNice(n_blocks, n_blocks)
 
 
-def uniform_serial(n_blocks: int) -> TauNice:
-    """One block, all being equally likely."""
-    return TauNice(n_blocks, 1)
-
-
 class Distributed(Sampling):
     """(K, tau)-distributed: each of K workers draws `tau` of its own blocks.
 
@@ -102,29 +97,6 @@ class Distributed(Sampling):
 
     def draw(self, source: NoiseSource) -> Integers:
         return np.sort(np.concatenate([part[_some(source, len(part), self.tau)] for part in self.parts]))
-
-
-class Subsets(Sampling):
-    """One of a few given sets of blocks, each with its own probability."""
-
-    def __init__(self, n_blocks: int, subsets: Sequence[ArrayLike], probabilities: ArrayLike) -> None:
-        self.subsets: list[Integers] = [np.unique(np.array(subset, dtype=np.int64)) for subset in subsets]
-        self.probabilities: Floats = np.array(probabilities, dtype=np.float64)
-        n_blocks = checks.count("n_blocks", n_blocks)
-        if self.probabilities.shape != (len(self.subsets),) or not np.all(self.probabilities > 0.0):
-            raise ValueError("each subset needs a probability above 0")
-        if abs(self.probabilities.sum() - 1.0) > 1e-9:
-            raise ValueError(f"probabilities must add up to 1, got {self.probabilities.sum()!r}")
-        if any(len(subset) and not 0 <= subset[0] <= subset[-1] < n_blocks for subset in self.subsets):
-            raise ValueError(f"subsets must hold blocks from 0 to {n_blocks - 1}")
-        marginals = np.zeros(n_blocks)
-        for subset, probability in zip(self.subsets, self.probabilities, strict=True):
-            marginals[subset] += probability
-        super().__init__(marginals)
-
-    def draw(self, source: NoiseSource) -> Integers:
-        at = np.searchsorted(np.cumsum(self.probabilities), source.word() / 2.0**64, side="right")
-        return self.subsets[min(int(at), len(self.subsets) - 1)]
 
 
 class Custom(Sampling):
@@ -175,26 +147,6 @@ class Domain(ABC):
         """The points of these blocks' sets that minimise the linear function with this partial gradient."""
 
 
-class Intervals(Domain):
-    """Each coordinate is a block and lies in an interval."""
-
-    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self.low, self.high = (np.array(values, dtype=np.float64) for values in np.broadcast_arrays(low, high))
-        if self.low.ndim != 1 or not np.all(np.isfinite(self.high - self.low)) or not np.all(self.low <= self.high):
-            raise ValueError("intervals need finite ends, the lower one first")
-        self.block_of = np.arange(len(self.low))
-        self.widths = self.high - self.low
-
-    def start(self) -> Floats:
-        return np.clip(np.zeros(len(self.low)), self.low, self.high)
-
-    def coordinates(self, blocks: Integers) -> Integers:
-        return blocks
-
-    def oracle(self, gradient: Floats, blocks: Integers) -> Floats:
-        return np.where(gradient > 0.0, self.low[blocks], self.high[blocks])
-
-
 class Balls(Domain):
     """Each block is a group of coordinates with an l1 ball of its own."""
 
@@ -237,26 +189,11 @@ def block_frank_wolfe(
     oracle: Oracle | None = None,
     watch: Callable[[int, Floats], None] | None = None,
 ) -> Floats:
-    """Run block-coordinate Frank-Wolfe and return the last point.
+    """Run block-coordinate Frank-Wolfe for `n_iter` sets of blocks, drawn from the source, and return the last point.
 
-    Parameters
-    ----------
-    gradient : callable
-        `gradient(x, coordinates)` gives the partial gradient at x, exact or not. It must not write to x.
-    domain : Domain
-        The product of sets.
-    sampling : Sampling
-        Of its blocks.
-    n_iter : int
-        How many sets of blocks are drawn.
-    source : NoiseSource
-        Where the sets of blocks are drawn from.
-    start : array-like, optional
-        A point of the domain; by default the one nearest to zero.
-    oracle : callable, optional
-        `oracle(partial_gradient, blocks)` in place of the exact one, which is `domain.oracle`.
-    watch : callable, optional
-        Called as `watch(t, x)` with the point before iteration t, and at the end.
+    `gradient(x, coordinates)` is the partial gradient at x, exact or not; it must not write to x. It starts at the
+    point nearest to zero, or at the one given. `oracle(partial_gradient, blocks)` takes the place of `domain.oracle`.
+    `watch(t, x)` is called with the point before iteration t, and at the end.
 
     Examples
     --------

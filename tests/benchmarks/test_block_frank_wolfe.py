@@ -16,17 +16,14 @@ from benchmarks.federated.block_frank_wolfe import (
     Custom,
     Distributed,
     Domain,
-    Intervals,
     Sampling,
-    Subsets,
     TauNice,
     block_frank_wolfe,
     elementary,
-    uniform_serial,
 )
 from tacit.privacy import NoiseSource
 
-from .curvature import counted_marginals, curvature_bound, sampled_curvature
+from .curvature import Intervals, Subsets, counted_marginals, curvature_bound, sampled_curvature, uniform_serial
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import tacit
 from tacit.blocks import Moves
 from tacit.kernels.rows import sum_depth
 from tacit.privacy import float_sum_slack
-from tests.solvers.support import either_table, task
+from tests.solvers.support import either, task
 
 N = 1_000
 R = 1.7
@@ -99,7 +99,7 @@ def test_further_roundings_are_counted_for_every_term():
     assert Moves(N, 30, roundings=20.0).slack(3.0) == MOVES.slack(3.0) + 20.0 * N * 3.0 * 2.0**-53
 
 
-@either_table
+@either.table
 @pytest.mark.parametrize("n", [1, 1024, 1025, 10**7])
 def test_sparse_rows_are_added_one_by_one_and_dense_ones_in_blocks(n, sparse):
     assert Moves.of(task("squared", n, 3, sparse)) == Moves(n, n if sparse else sum_depth(n))

@@ -6,13 +6,13 @@ from scipy.sparse import csr_array
 
 from tacit.blocks import Passes
 from tacit.kernels.rows import BLOCK
-from tests.solvers.support import bounded, either_intercept, either_table, rows, table, task
+from tests.solvers.support import bounded, either, rows, table, task
 
 # --- one row never touches another -------------------------------------------------------------------------
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("d", [7, 130])
 def test_what_a_row_contributes_does_not_depend_on_the_rows_beside_it(d, fit_intercept, sparse):
     """A row among empty ones, and the same row alone: the same bits, whatever BLAS does with the shapes."""
@@ -40,8 +40,8 @@ def test_what_a_row_contributes_does_not_depend_on_the_rows_beside_it(d, fit_int
             np.testing.assert_array_equal(call(among), call(alone))
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 def test_passes_are_the_textbook_sums(fit_intercept, sparse):
     n, d = BLOCK + 200, 5
     data = rows("squared", n, d, sparse, seed=13)

@@ -1,7 +1,9 @@
 """The estimators under test: a new one is covered by every test of this folder the day it is added here."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,9 @@ from sklearn import linear_model, svm
 
 import tacit
 from tacit.privacy.gate import Grant
+
+FOLDER = Path(os.environ.get("TACIT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+needs_folder = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no data folder {FOLDER}; set TACIT_TEST_DATA to one")
 
 
 @dataclass(frozen=True)

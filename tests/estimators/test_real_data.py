@@ -1,23 +1,17 @@
 """Real data: what is promised at epsilon = 1, with nothing declared or tuned, and the limit without noise."""
 
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from .support import ELASTIC_NET, LASSO, LINEAR, LOGISTIC, RIDGE, quiet
+from .support import ELASTIC_NET, FOLDER, LASSO, LINEAR, LOGISTIC, RIDGE, needs_folder, quiet
 
-FOLDER = Path(os.environ.get("TACIT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SEEDS = (0, 1, 2)
 
-pytestmark = [
-    quiet,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no data folder {FOLDER}; set TACIT_TEST_DATA to one"),
-]
+pytestmark = [quiet, needs_folder]
 
 
 @pytest.mark.parametrize(

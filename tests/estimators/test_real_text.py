@@ -1,8 +1,5 @@
 """Real text: what is promised with rows of norm 1 and nothing tuned, at several budgets."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
@@ -10,15 +7,11 @@ from sklearn.model_selection import train_test_split
 from tacit import LogisticRegression
 from tacit.datasets import load
 
-from .support import quiet
+from .support import FOLDER, needs_folder, quiet
 
-FOLDER = Path(os.environ.get("TACIT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SEEDS = (0, 1, 2)
 
-pytestmark = [
-    quiet,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no data folder {FOLDER}; set TACIT_TEST_DATA to one"),
-]
+pytestmark = [quiet, needs_folder]
 
 
 @pytest.mark.parametrize(

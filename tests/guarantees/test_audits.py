@@ -14,7 +14,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 
 from tacit.blocks import Bounded, Passes
-from tacit.privacy import Gate, NoiseSource, Plan, Release, audit, events
+from tacit.privacy import Gate, NoiseSource, Release, audit, events
 from tacit.privacy.gate import PlanViolationError
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, SampledSteps, Sensitivity, vertices
 from tacit.problems import Penalty
@@ -46,7 +46,7 @@ from .cases import (
     told,
 )
 from .recorder import transcript
-from .worlds import evidence, half_of_every_grant, half_the_noise, mu_between, two_worlds, wrong_noise
+from .worlds import Repeated, evidence, half_of_every_grant, half_the_noise, mu_between, two_worlds, wrong_noise
 
 CONFIDENCE = 0.999
 pytestmark = quiet
@@ -77,7 +77,7 @@ WIDE_DELTA = 0.2  # where the epsilon of a sampled solver is audited: rates of a
 
 
 @dataclass(frozen=True, eq=False)
-class Alone:
+class Alone(Repeated):
     """A solver on bounded rows, with the whole budget and few steps; no intercept, so that rows may turn.
 
     The dual solver is asked for weights near 0 and a tight clip: then row 0 never comes to rest.
@@ -102,15 +102,6 @@ class Alone:
     def task(self):
         epsilon = 5.0 if self.case.has_mu else 8.0
         return self.case.request(epsilon, n=self.n, d=self.d, fit_intercept=False).task
-
-    @cached_property
-    def calibrated(self):
-        releases = self.solver.at(self.task).releases(1.0)
-        return Plan(*releases).calibrate(self.task.budget, self.task.unit, "test")
-
-    @cached_property
-    def seeds(self):
-        return itertools.count()
 
     def __call__(self, rows):
         l2 = 10.0 if self.case.solver.name == "dual" else 0.0

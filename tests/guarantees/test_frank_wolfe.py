@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tacit.blocks import Bounded
-from tacit.privacy import Gate, NoiseSource, Plan, Unit, audit
+from tacit.privacy import Gate, NoiseSource, Plan, audit
 from tacit.privacy.mechanisms import VertexWalk, Vertices, contribution_units
 from tacit.privacy.noise.vertices import whole_octave
-from tacit.problems import LOSSES, Penalty
-from tacit.problems.task import LinearTask
+from tacit.problems import Penalty
 from tacit.solvers import FrankWolfe
 from tacit.solvers.frank_wolfe.rows import Scoring
 from tacit.solvers.frank_wolfe.scores import LazyScores
+from tests.solvers.support import task as problem
 
-from .cases import ROUNDING, Budget, claimed_mu, recomputed
+from .cases import ROUNDING, claimed_mu, recomputed
 from .recorder import whole_scores
 from .worlds import half_the_noise
 
@@ -43,15 +43,7 @@ audited_lengths = pytest.mark.parametrize("count", [5, *(pytest.param(t, marks=p
 
 def task_of(loss, n, d, epsilon, adjacency, sparse=False, l1_radius=3.0):
     """Without an intercept."""
-    return LinearTask(
-        unit=Unit("row", n),
-        d=d,
-        budget=Budget(epsilon, 1e-3, adjacency),
-        sparse=sparse,
-        loss=LOSSES[loss],
-        fit_intercept=False,
-        l1_radius=l1_radius,
-    )
+    return problem(loss, n, d, sparse, False, epsilon, adjacency, 1e-3, penalty=Penalty(), l1_radius=l1_radius)
 
 
 def rows_of(Z, targets, entry=ENTRY):

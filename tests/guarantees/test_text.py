@@ -4,7 +4,6 @@ Random rows (huge ones, tiny ones, those whose norm overflows) are put against o
 of wild and of calm runs. The general checks and audits of every solver run for these as well.
 """
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,35 +17,26 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from tacit.blocks import Bounded
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit
+from tacit.privacy import Gate, NoiseSource
 from tacit.privacy.mechanisms import Threshold
-from tacit.problems import LOGISTIC, Penalty
-from tacit.problems.task import LinearTask
+from tacit.problems import Penalty
 from tacit.solvers import OneShot, Text, text
 from tacit.solvers.text import one_shot
+from tests.solvers.support import task as problem
 
 from .cases import ROUNDING, quiet
 from .recorder import transcript
-from .worlds import two_worlds
+from .worlds import ADJACENCIES, NOTHING, Repeated, two_worlds, wild
 
 pytestmark = quiet
 
 FORMS = {"one-shot": (OneShot(), True), "one-shot dense": (OneShot(), False), "steps": (Text(n_iter=5), True)}
-ADJACENCIES = ("add-remove", "replace-one")
-NOTHING = 1e300  # a row of such numbers has no norm: it is silenced, as if it were not there
 every_form = pytest.mark.parametrize("form", FORMS)
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
-wild = st.one_of(
-    st.floats(-3.0, 3.0),
-    st.sampled_from([0.0, 3.0, -5.0]),
-    st.floats(-1e140, 1e140),
-    st.floats(-1e-150, 1e-150),
-    st.just(NOTHING),
-)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Repeated):
     """A solver with the whole budget, on rows that need not be bounded; new noise each time."""
 
     form: str
@@ -67,23 +57,8 @@ class Run:
 
     @cached_property
     def task(self):
-        return LinearTask(
-            unit=Unit("row", self.n),
-            d=self.d,
-            budget=Budget(self.epsilon, 1e-3, self.adjacency),
-            sparse=self.sparse,
-            loss=LOGISTIC,
-            fit_intercept=self.fit_intercept,
-        )
-
-    @cached_property
-    def calibrated(self):
-        releases = self.solver.at(self.task).releases(1.0)
-        return Plan(*releases).calibrate(self.task.budget, self.task.unit, self.solver.name)
-
-    @cached_property
-    def seeds(self):
-        return itertools.count()
+        asked = (self.n, self.d, self.sparse, self.fit_intercept, self.epsilon, self.adjacency)
+        return problem("logistic", *asked, 1e-3, penalty=Penalty())
 
     def rows(self, Z, targets):
         penalty = Penalty(l2=np.full(self.d, self.l2), l1=np.zeros(self.d))

@@ -1,16 +1,42 @@
 """What two worlds that share a history tell apart, and whether noise is what it should be."""
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from unittest.mock import patch
 
 import numpy as np
+from hypothesis import strategies as st
 
-from tacit.privacy import Promise, gate
+from tacit.privacy import Plan, Promise, gate
 
 from .recorder import transcript
 from .steps import Step
+
+ADJACENCIES = ("add-remove", "replace-one")
+NOTHING = 1e300  # a row of such numbers has no norm: it is silenced, as if it were not there
+wild = st.one_of(
+    st.floats(-3.0, 3.0),
+    st.sampled_from([0.0, 3.0, -5.0]),
+    st.floats(-1e140, 1e140),
+    st.floats(-1e-150, 1e-150),
+    st.just(NOTHING),
+)
+
+
+class Repeated:
+    """A solver that is run again and again on a task with its whole budget, with new noise each time."""
+
+    @cached_property
+    def calibrated(self):
+        releases = self.solver.at(self.task).releases(1.0)
+        return Plan(*releases).calibrate(self.task.budget, self.task.unit, self.solver.name)
+
+    @cached_property
+    def seeds(self):
+        return itertools.count()
 
 
 def two_worlds(run, data, neighbour, row=0) -> list[tuple[Step, Step]]:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from tacit.problems.task import LinearTask
 from tacit.solvers import SOLVERS
 
 CLASSES = 3
-either_intercept = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
-either_table = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-either_adjacency = pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+either = SimpleNamespace(
+    intercept=pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"]),
+    table=pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"]),
+    adjacency=pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"]),
+)
 
 
 def task(
@@ -83,6 +86,31 @@ def rows(loss, n, d, sparse=False, seed=0):
     return bounded(csr_array(Z) if sparse else Z, targets)
 
 
+def spread_rows(loss, n, d):
+    """Rows of independent columns, with targets of either kind that follow their sum."""
+    rng = np.random.default_rng(0)
+    Z = np.clip(rng.normal(size=(n, d)), -3, 3)
+    margins = 0.5 * Z.sum(axis=1) / math.sqrt(d) + rng.normal(size=n)
+    if loss == "squared":
+        targets = np.clip(margins / margins.std(), -3, 3)
+    elif loss == "multinomial":
+        targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
+    else:
+        targets = np.where(margins > 0, 1.0, -1.0)
+    return bounded(Z / Z.std(axis=0), targets)
+
+
+def check_against_scikit_learn(run, loss, fit_intercept, sparse, within):
+    """Without noise the objective is that of scikit-learn's minimum, but for this part of it."""
+    n, d = 1500, 9
+    data = rows(loss, n, d, sparse, seed=1)
+    weights = run(task(loss, n, d, sparse, fit_intercept, epsilon=math.inf), data, l2=0.01).weights
+    if not fit_intercept:
+        assert not weights[:, -1].any()
+    best = objective(loss, data, scikit_learn(loss, data, 0.01, fit_intercept), 0.01)
+    assert objective(loss, data, weights, 0.01) <= best * (1 + within)
+
+
 def promise(solver, problem):
     """What a solver with the whole budget will release, and with which noise."""
     return Plan(*solver.at(problem).releases(1.0)).calibrate(problem.budget, problem.unit, solver.name)
@@ -92,6 +120,12 @@ def solved(solver, problem, data, seed=0):
     """Run a solver on the whole budget; the gate checks that the plan was kept."""
     with Gate(promise(solver, problem), NoiseSource(seed)) as gate:
         return solver.at(problem).run(data, gate)
+
+
+def penalised(kind, problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
+    """Run a solver of this kind, with these options and penalties, on the whole budget."""
+    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
+    return solved(kind(**options), problem, replace(data, penalty=penalty), seed)
 
 
 def solve(problem, data, l2=0.0, l1=0.0, seed=0, solver="gradient"):

@@ -13,14 +13,14 @@ from tests.preprocessing.support import neighbours, transcript
 
 from .support import (
     bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
+    check_against_scikit_learn,
+    either,
     objective,
     rows,
     scikit_learn,
     solve,
     solved,
+    spread_rows,
     table,
     task,
 )
@@ -40,21 +40,15 @@ def form(request, monkeypatch):
 
 
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.usefixtures("form")
 def test_without_noise_it_agrees_with_scikit_learn(loss, fit_intercept, sparse):
-    n, d = 1500, 9
-    data = rows(loss, n, d, sparse, seed=1)
-    weights = solve(task(loss, n, d, sparse, fit_intercept, epsilon=math.inf), data, l2=0.01).weights
-    if not fit_intercept:
-        assert not weights[:, -1].any()
-    best = objective(loss, data, scikit_learn(loss, data, 0.01, fit_intercept), 0.01)
-    assert objective(loss, data, weights, 0.01) <= best * (1 + 1e-6)
+    check_against_scikit_learn(solve, loss, fit_intercept, sparse, 1e-6)
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.usefixtures("form")
 def test_without_noise_or_penalty_it_is_least_squares(fit_intercept, sparse):
     data = rows("squared", 1500, 9, sparse, seed=2)
@@ -110,7 +104,7 @@ def rules(loss="logistic", n=10_000, d=20, nu=None, fit_intercept=True):
     ],
 )
 @pytest.mark.parametrize("d", [5, 100])
-@either_intercept
+@either.intercept
 def test_the_usual_rules(nu, kappa, kappa_squared, d, fit_intercept):
     width = math.sqrt(d + fit_intercept)
     for loss, expected in (("logistic", kappa), ("multinomial", kappa), ("squared", kappa_squared)):
@@ -171,9 +165,9 @@ def test_the_noise_sets_a_least_penalty():
 
 
 @every_loss
-@either_intercept
-@either_table
-@either_adjacency
+@either.intercept
+@either.table
+@either.adjacency
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_a_run_makes_the_releases_of_its_plan(form, loss, fit_intercept, sparse, adjacency, epsilon):
     problem = task(loss, 60, 7, sparse, fit_intercept, epsilon, adjacency)
@@ -225,8 +219,8 @@ BUDGETS = {"usual": 1.0, "calm": 1e6}
 
 @pytest.mark.slow
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("epsilon", BUDGETS.values(), ids=BUDGETS)
 def test_replacing_a_row_moves_each_release_within_its_sensitivity(form, loss, fit_intercept, sparse, epsilon):
     n, d = 15, 6
@@ -245,8 +239,8 @@ def test_replacing_a_row_moves_each_release_within_its_sensitivity(form, loss, f
 
 
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.usefixtures("form")
 def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_intercept, sparse):
     """In a table of one row, what is released is that row's contribution."""
@@ -266,7 +260,7 @@ def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_interce
     assert largest["second moments"] > 0.99
 
 
-@either_adjacency
+@either.adjacency
 def test_the_first_step_is_noised_by_its_multiplier(adjacency):
     """Same seed, other adjacency: the same normals, scaled by the ratio of the sensitivities."""
     data = rows("logistic", 40, 5)
@@ -287,16 +281,7 @@ def test_the_first_step_is_noised_by_its_multiplier(adjacency):
 @pytest.mark.usefixtures("form")
 def test_the_stated_noise_is_right_within_a_factor_of_two(loss):
     n, d = 4000, 8
-    rng = np.random.default_rng(0)
-    Z = np.clip(rng.normal(size=(n, d)), -3, 3)
-    margins = 0.5 * Z.sum(axis=1) / math.sqrt(d) + rng.normal(size=n)
-    if loss == "squared":
-        targets = np.clip(margins / margins.std(), -3, 3)
-    elif loss == "multinomial":
-        targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
-    else:
-        targets = np.where(margins > 0, 1.0, -1.0)
-    data = bounded(Z / Z.std(axis=0), targets)
+    data = spread_rows(loss, n, d)
     runs = [solve(task(loss, n, d, epsilon=1.0), data, seed=seed) for seed in range(25)]
     weights = np.array([solution.weights for solution in runs])
     if loss == "multinomial":  # what all classes share changes no probability; nothing holds it, and it is left out

@@ -16,9 +16,8 @@ from tacit.solvers import objective as module
 
 from .support import (
     bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
+    check_against_scikit_learn,
+    either,
     objective,
     promise,
     rows,
@@ -48,17 +47,11 @@ def run(problem, data, **options):
 
 
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.usefixtures("form")
 def test_without_noise_it_agrees_with_scikit_learn(loss, fit_intercept, sparse):
-    n, d = 1500, 9
-    data = rows(loss, n, d, sparse, seed=1)
-    weights = run(task(loss, n, d, sparse, fit_intercept, epsilon=math.inf), data, l2=0.01).weights
-    if not fit_intercept:
-        assert not weights[:, -1].any()
-    best = objective(loss, data, scikit_learn(loss, data, 0.01, fit_intercept), 0.01)
-    assert objective(loss, data, weights, 0.01) <= best * (1 + 1e-8)
+    check_against_scikit_learn(run, loss, fit_intercept, sparse, 1e-8)
 
 
 @every_loss
@@ -94,7 +87,7 @@ def found(loss, mu, n=10_000, d=20, fit_intercept=True):
     return rules.radius, rules.slope
 
 
-@either_intercept
+@either.intercept
 def test_usual_rules(fit_intercept):
     width = 20 + fit_intercept
     for loss in (loss.name for loss in Objective.serves.losses):
@@ -112,7 +105,7 @@ def test_rules_grow_as_the_noise_vanishes():
     assert Objective().at(task("squared", 100, 3, epsilon=math.inf)).slope == 1e6
 
 
-@either_adjacency
+@either.adjacency
 @every_loss
 def test_noise_and_penalty_are_those_of_the_theorem(loss, adjacency):
     """Deviation z L R and modulus h R^2 z / ratio; twice as much of both for replace-one."""
@@ -164,7 +157,7 @@ def uncorrelated(loss, n=4000, d=5):
 
 
 @every_loss
-@either_adjacency
+@either.adjacency
 def test_the_stated_noise_is_right_within_a_factor_of_two(loss, adjacency):
     problem, data = task(loss, 4000, 5, adjacency=adjacency), uncorrelated(loss)
     runs = [run(problem, data, seed=seed) for seed in range(40)]
@@ -308,7 +301,7 @@ def test_a_usual_search_takes_few_gradients(loss, form):
 
 
 @every_loss
-@either_adjacency
+@either.adjacency
 def test_what_was_found_is_as_near_to_the_minimiser_as_its_noise_covers(loss, adjacency):
     """The minimiser itself, by Newton's method in 50 digits: twice the distance to it is within the sensitivity."""
     problem, data = task(loss, 6, 2, fit_intercept=False, adjacency=adjacency), rows(loss, 6, 2)

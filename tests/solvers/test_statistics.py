@@ -7,18 +7,7 @@ from scipy.sparse import csr_array
 from tacit.solvers import Statistics
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import (
-    bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
-    objective,
-    rows,
-    scikit_learn,
-    solve,
-    table,
-    task,
-)
+from .support import bounded, either, objective, rows, scikit_learn, solve, table, task
 
 
 def run(problem, data, **options):
@@ -28,8 +17,8 @@ def run(problem, data, **options):
 # --- without noise it is least squares ---------------------------------------------------------------------
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("l2", [0.0, 0.01])
 def test_without_noise_it_is_least_squares(fit_intercept, sparse, l2):
     data = rows("squared", 1500, 9, sparse, seed=2)
@@ -90,8 +79,8 @@ def test_the_plan_is_two_releases():
     [(1.0, 1.0, 1.0), (1e9, 3.0, 9.0), (math.inf, 3.0, 9.0)],
     ids=["usual", "calm", "without noise"],
 )
-@either_intercept
-@either_adjacency
+@either.intercept
+@either.adjacency
 def test_radius_and_clip(epsilon, radius, clip, fit_intercept, adjacency):
     """R = C = sqrt(d'), and as long as rows can be where there is no noise; the factors are sqrt(2) and 2."""
     width = 5 + fit_intercept
@@ -103,8 +92,8 @@ def test_radius_and_clip(epsilon, radius, clip, fit_intercept, adjacency):
     assert steps[1].sensitivity == pytest.approx(factors[1] * math.sqrt(width) * clip, rel=1e-6)
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 def test_what_is_released_are_the_clipped_sums(fit_intercept, sparse):
     data = rows("squared", 80, 4, sparse, seed=3)
     with transcript() as steps:
@@ -134,8 +123,8 @@ PAIRS = {
 }
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("epsilon", [1.0, 1e6], ids=["usual", "calm"])
 def test_replacing_a_row_moves_each_release_within_its_sensitivity(fit_intercept, sparse, epsilon):
     problem = task("squared", 15, 3, sparse, fit_intercept, epsilon, "replace-one")
@@ -156,7 +145,7 @@ def test_replacing_a_row_moves_each_release_within_its_sensitivity(fit_intercept
 # --- the stated noise --------------------------------------------------------------------------------------
 
 
-@either_adjacency
+@either.adjacency
 @pytest.mark.parametrize("epsilon", [0.5, 5.0])
 def test_the_stated_noise_is_right_within_a_factor_of_two(adjacency, epsilon):
     n, d = 4000, 5

@@ -54,6 +54,21 @@ def draw_until_the_end(draw, words):
         return draws, used
 
 
+def awkward_words(seed, size, special, repeated):
+    """A stream full of ties: a part of repeated words, special ones and short ones, between random ones."""
+    rng = np.random.default_rng(seed)
+    words = random_words(seed + 1000, size)
+    kind = rng.random(size)
+    for i in range(1, size):
+        if kind[i] < repeated:
+            words[i] = words[i - 1]
+        elif kind[i] < 0.5:
+            words[i] = special[rng.integers(len(special))]
+        elif kind[i] < 0.6:
+            words[i] >>= np.uint64(rng.integers(1, 60))
+    return words
+
+
 def random_words(seed, size):
     """Words of NumPy's generator, for scripts; the noise under test never comes from here."""
     return np.random.default_rng(seed).integers(0, 2**64, size, dtype=np.uint64)

@@ -9,7 +9,7 @@ from tacit.privacy.noise import exact, kernels, samplers
 from tacit.privacy.noise.tables import strips
 
 from . import reference
-from .support import OutOfWordsError, ScriptedSource, draw_until_the_end, random_words
+from .support import OutOfWordsError, ScriptedSource, awkward_words, draw_until_the_end, random_words
 
 TABLE = strips()
 COLUMNS = reference.columns_of(TABLE)
@@ -205,28 +205,16 @@ SAMPLERS["picks"] = (
 )
 
 
-def awkward_words(seed, size):
-    """A stream full of ties: repeated words, extreme words and the table's own thresholds, between random ones."""
-    rng = np.random.default_rng(seed)
-    words = random_words(seed + 1000, size)
-    special = [0, 1, 2**64 - 1, 2**63, int(kernels._LN2), int(kernels._LN2) // 2, *(int(w) for w in TABLE[::37, 0])]
-    special += [int(w) for w in TABLE[::101, 1]]
-    kind = rng.random(size)
-    for i in range(1, size):
-        if kind[i] < 0.25:
-            words[i] = words[i - 1]
-        elif kind[i] < 0.5:
-            words[i] = special[rng.integers(len(special))]
-        elif kind[i] < 0.6:
-            words[i] >>= np.uint64(rng.integers(1, 60))
-    return words
+# Extreme words and the table's own thresholds.
+SPECIAL = [0, 1, 2**64 - 1, 2**63, int(kernels._LN2), int(kernels._LN2) // 2, *(int(w) for w in TABLE[::37, 0])]
+SPECIAL += [int(w) for w in TABLE[::101, 1]]
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize("seed", range(8))
 def test_streams_full_of_ties(name, seed):
     one, many = SAMPLERS[name]
-    words = awkward_words(50 + seed, 3000)
+    words = awkward_words(50 + seed, 3000, SPECIAL, 0.25)
     draws, used = draw_until_the_end(one, words)
     assert len(draws) > 150
     for portion in (1, 2, 3, 5, 64, len(words)):

@@ -17,7 +17,7 @@ from tacit.privacy.mechanisms.vertices import BucketSampler, TwoLevelSampler
 from tacit.privacy.noise import exact, kernels, vertices
 
 from . import reference
-from .support import OutOfWordsError, ScriptedSource, random_words
+from .support import OutOfWordsError, ScriptedSource, awkward_words, random_words
 
 OCTAVE = 2**32
 LIMIT = 2000 * OCTAVE
@@ -152,21 +152,9 @@ SCORES = {
 # Word by word
 
 
-def awkward_words(seed, size):
-    """A stream full of ties: repeated and extreme words, and the bounds of acceptance, between random ones."""
-    rng = np.random.default_rng(seed)
-    words = random_words(seed + 1000, size)
-    bounds = [fraction * exact.ln2(64) >> 32 for fraction in (2**31, 2**30, 3 * 2**30, 1, 2**32 - 1)]
-    special = [0, 1, 2**64 - 1, 2**63, *bounds, *(bound + 1 for bound in bounds)]
-    kind = rng.random(size)
-    for i in range(1, size):
-        if kind[i] < 0.2:
-            words[i] = words[i - 1]
-        elif kind[i] < 0.5:
-            words[i] = special[rng.integers(len(special))]
-        elif kind[i] < 0.6:
-            words[i] >>= np.uint64(rng.integers(1, 60))
-    return words
+# Extreme words and the bounds of acceptance.
+BOUNDS = [fraction * exact.ln2(64) >> 32 for fraction in (2**31, 2**30, 3 * 2**30, 1, 2**32 - 1)]
+SPECIAL = [0, 1, 2**64 - 1, 2**63, *BOUNDS, *(bound + 1 for bound in BOUNDS)]
 
 
 def all_draws(draw, source):
@@ -183,7 +171,7 @@ def all_draws(draw, source):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_word_is_used_as_the_reference_uses_it(name, kind):
     """Streams full of ties, for which 64 bits do not settle a comparison; windows that end anywhere."""
-    words = awkward_words(70, 1500)
+    words = awkward_words(70, 1500, SPECIAL, 0.2)
     sampler, expected = pair(name, SCORES[kind])
     drawn = all_draws(lambda source: expected.draw(source.word), ScriptedSource(words))
     assert len(drawn) > 60

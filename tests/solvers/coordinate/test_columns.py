@@ -15,7 +15,7 @@ from tacit.kernels.rows import BLOCK, sum_depth
 from tacit.privacy.mechanisms import Tape
 from tacit.problems import Penalty
 from tacit.solvers.coordinate.columns import Columns, Walk
-from tests.solvers.support import bounded, either_intercept, either_table, rows, table, task
+from tests.solvers.support import bounded, either, rows, table, task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
 wild = st.one_of(
@@ -113,8 +113,8 @@ def test_a_row_of_zeros_has_no_limit_but_that_of_the_intercept():
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     n, d = BLOCK + 200, 5
@@ -144,7 +144,7 @@ def test_derivatives_are_sums_of_clipped_gradients(loss, fit_intercept, sparse):
     assert Moves.of(task(loss, n, d, sparse)).depth == (n if sparse else sum_depth(n))
 
 
-@either_table
+@either.table
 def test_moving_one_weight_is_moving_to_the_new_weights(sparse):
     data = rows("squared", 60, 4, sparse, seed=3)
     one, w = Columns(task("squared", 60, 4, sparse), data), np.array([0.3, -1.0, 0.0, 2.0, 0.5])
@@ -157,7 +157,7 @@ def test_moving_one_weight_is_moving_to_the_new_weights(sparse):
     np.testing.assert_allclose(one.margins, other.margins, rtol=1e-12, atol=1e-13)
 
 
-@either_table
+@either.table
 def test_a_walk_may_be_taken_in_parts(sparse):
     n, d = 50, 4
     data = rows("squared", n, d, sparse, seed=4)

@@ -1,45 +1,30 @@
 import math
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
-from tacit.problems import Penalty
 from tacit.solvers import Greedy
 from tests.guarantees.recorder import transcript
-from tests.solvers.support import (
-    bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
-    objective,
-    rows,
-    scikit_learn,
-    solved,
-    table,
-    task,
-)
+from tests.solvers.support import bounded, either, objective, penalised, rows, scikit_learn, table, task
 
 ALL = ("l2", "l1", "bounds")
 
 
-def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
-    """Run the solver with these options on the whole budget; the gate checks that the plan was kept."""
-    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
-    return solved(Greedy(**options), problem, replace(data, penalty=penalty), seed)
+solution = partial(penalised, Greedy)
 
 
-def weights(*args, **kwargs):
-    return solution(*args, **kwargs).weights
+def weights(*args, **given):
+    return solution(*args, **given).weights
 
 
 # --- without noise it is an ordinary solver ---------------------------------------------------------------------------
 
 
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 def test_without_noise_it_agrees_with_scikit_learn(fit_intercept, sparse, kind):
     n, d = 500, 5
@@ -78,7 +63,7 @@ def greedy(Z, targets, constants, l1, rounds):
     return w, picks
 
 
-@either_table
+@either.table
 def test_without_noise_each_round_takes_the_longest_step(sparse):
     n, d, l1, rounds = 200, 6, 0.05, 9
     data, declared = rows("squared", n, d, sparse, seed=3), (1.0, 0.5, 2.0, 1.0, 0.7, 1.3)
@@ -93,9 +78,9 @@ def test_without_noise_each_round_takes_the_longest_step(sparse):
 # --- with noise -------------------------------------------------------------------------------------------------------
 
 
-@either_intercept
-@either_table
-@either_adjacency
+@either.intercept
+@either.table
+@either.adjacency
 def test_a_run_makes_the_releases_of_its_plan(fit_intercept, sparse, adjacency):
     problem = task("squared", 60, 5, sparse, fit_intercept, 1.0, adjacency)
     with transcript() as steps:

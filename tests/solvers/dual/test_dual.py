@@ -14,17 +14,7 @@ from tacit.solvers import Dual, choose
 from tacit.solvers.dual import steps
 from tacit.solvers.dual.paper import Primal, Published, Sequential
 from tacit.solvers.dual.steps import AllRows, Duals, Sampled
-from tests.solvers.support import (
-    CLASSES,
-    bounded,
-    either_intercept,
-    either_table,
-    objective,
-    rows,
-    solve,
-    table,
-    task,
-)
+from tests.solvers.support import CLASSES, bounded, either, objective, rows, solve, table, task
 from tests.units import ROWS
 
 every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Dual.serves.losses])
@@ -71,8 +61,8 @@ def against_the_rest(data, k):
 
 
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 def test_without_noise_it_finds_the_optimum(loss, fit_intercept, sparse):
     n, d, l2 = 300, 4, 0.01
     data = rows(loss, n, d, sparse, seed=1)

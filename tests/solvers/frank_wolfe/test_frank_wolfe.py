@@ -23,7 +23,7 @@ from tacit.solvers.frank_wolfe.scores import DenseScores, LazyScores, SteppedSco
 from tests.privacy.mechanisms.test_additive import open_gate
 from tests.privacy.noise.support import FALSE_ALARM, chi_square_tail
 from tests.solvers import support
-from tests.solvers.support import either_adjacency, either_table, objective, promise, solved, table, task
+from tests.solvers.support import either, objective, promise, solved, table, task
 
 SERVED = ("squared", "logistic", "squared_hinge")
 every_loss = pytest.mark.parametrize("loss", SERVED)
@@ -138,7 +138,7 @@ def reference(loss, Z, y, radius):
 
 
 @every_loss
-@either_table
+@either.table
 def test_with_more_budget_it_comes_to_the_best_point_of_the_ball(loss, sparse):
     n, d, radius = 400, 12, 2.0
     data = rows(loss, n, d, sparse, entry=2.0)
@@ -336,7 +336,7 @@ def test_limits_of_slopes():
 
 
 @every_loss
-@either_adjacency
+@either.adjacency
 def test_plans(loss, adjacency):
     for fit_intercept in (True, False):
         asked = task(loss, 100, 5, adjacency=adjacency, fit_intercept=fit_intercept)
@@ -351,7 +351,7 @@ def test_plans(loss, adjacency):
 
 
 @every_loss
-@either_table
+@either.table
 @every_sampler
 def test_a_model_with_an_intercept_learns(loss, sparse, sampler):
     n, d = 3_000, 6
@@ -421,7 +421,7 @@ def test_threads_and_runs_of_columns_change_nothing(loss, monkeypatch):
     np.testing.assert_array_equal(fit(asked, data, sampler="gumbel"), usual)
 
 
-@either_table
+@either.table
 def test_single_precision_is_served(sparse):
     data = rows("logistic", 400, 6, sparse)
     short = rows_of(data.Z.astype(np.float32), data.targets, 1.0)

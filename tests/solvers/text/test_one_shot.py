@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 from tacit import LogisticRegression
 from tacit.solvers import OneShot, text
-from tests.solvers.support import bounded, either_adjacency, either_intercept, either_table, rows, solve, table, task
+from tests.solvers.support import bounded, either, rows, solve, table, task
+from tests.solvers.text.support import check_odd_rows, check_overflowing_row
 
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
 
@@ -34,15 +35,15 @@ def reference(data, fit_intercept):
     return np.append(coef, -thresholds[int(np.argmax(right))])
 
 
-@either_table
-@either_intercept
+@either.table
+@either.intercept
 def test_without_noise_it_is_the_rule(sparse, fit_intercept):
     data = rows("logistic", 200, 7, sparse)
     weights = solve(task("logistic", 200, 7, sparse, fit_intercept, math.inf), data, solver="one-shot").weights
     np.testing.assert_allclose(weights[0], reference(data, fit_intercept), rtol=1e-6)
 
 
-@either_table
+@either.table
 def test_noise_fades_into_the_rule(sparse):
     data = rows("logistic", 200, 7, sparse)
     apart = []
@@ -65,8 +66,8 @@ def test_the_weight_of_a_common_word_is_the_difference_of_its_rates():
     assert coef[1] == 0.0
 
 
-@either_table
-@either_adjacency
+@either.table
+@either.adjacency
 def test_the_noise_it_states_is_that_of_its_weights(sparse, adjacency):
     problem = task("logistic", 400, 3, sparse, fit_intercept=False, epsilon=50.0, adjacency=adjacency)
     data = rows("logistic", 400, 3, sparse)
@@ -95,36 +96,17 @@ def test_it_learns_where_there_is_little_budget():
 # --- odd input --------------------------------------------------------------------------------------------------------
 
 
-@either_table
-@either_adjacency
-@either_intercept
+@either.table
+@either.adjacency
+@either.intercept
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, math.inf])
 def test_odd_rows_give_finite_weights(sparse, adjacency, fit_intercept, epsilon):
-    tables = {
-        "zeros": np.zeros((5, 3)),
-        "overflow": np.full((5, 3), 1e200),
-        "tiny": np.full((5, 3), 1e-200),
-        "one row": np.diag([1.0, 0.0, 0.0, 0.0, 0.0])[:, :3],
-    }
-    for Z in tables.values():
-        for targets in (np.ones(5), -np.ones(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])):
-            problem = task("logistic", 5, 3, sparse, fit_intercept, epsilon, adjacency)
-            solution = solve(problem, bounded(csr_array(Z) if sparse else Z, targets), solver="one-shot")
-            assert np.all(np.isfinite(solution.weights))
-            assert np.all(np.isfinite(solution.noise))
+    problem = task("logistic", 5, 3, sparse, fit_intercept, epsilon, adjacency)
+    check_odd_rows(lambda data: solve(problem, data, solver="one-shot"), sparse)
 
 
 def test_a_row_that_overflows_is_as_good_as_absent():
-    """It adds to no sum and to no count: whatever its numbers and its class are, all is the same to the last bit."""
-    data = rows("logistic", 50, 4, sparse=True)
-    Z = table(data)
-    found = []
-    for label, value in ((1.0, 1e200), (-1.0, -1e250), (-1.0, 1e300)):
-        Z[0], data.targets[0] = value, label
-        solution = solve(task("logistic", 50, 4, True), bounded(csr_array(Z), data.targets), solver="one-shot")
-        found.append(solution.weights)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    check_overflowing_row(lambda data: solve(task("logistic", 50, 4, True), data, solver="one-shot"))
 
 
 @pytest.mark.parametrize("solver", ["one-shot", "text", "gradient"])

@@ -11,18 +11,8 @@ from tacit import LogisticRegression
 from tacit.privacy.mechanisms import GaussianVector, selection
 from tacit.solvers import Gradient, OneShot, Text, choose, text
 from tacit.solvers.text import steps as module
-from tests.solvers.support import (
-    bounded,
-    either_adjacency,
-    either_intercept,
-    objective,
-    promise,
-    rows,
-    scikit_learn,
-    solve,
-    table,
-    task,
-)
+from tests.solvers.support import bounded, either, objective, promise, rows, scikit_learn, solve, table, task
+from tests.solvers.text.support import check_odd_rows, check_overflowing_row
 
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
 
@@ -96,8 +86,8 @@ def reference(solver, problem, data, l2):
     return np.append(coef, -thresholds[np.argmax([np.sum((Z @ coef > t) == positive) for t in thresholds])])
 
 
-@either_intercept
-@either_adjacency
+@either.intercept
+@either.adjacency
 @pytest.mark.usefixtures("noiseless")
 @pytest.mark.parametrize(("epsilon", "l2"), [(0.5, 0.0), (5.0, 0.01), (200.0, 0.0), (200.0, 1.0)])
 def test_without_noise_its_steps_are_those_of_numpy(fit_intercept, adjacency, epsilon, l2):
@@ -109,7 +99,7 @@ def test_without_noise_its_steps_are_those_of_numpy(fit_intercept, adjacency, ep
     assert np.linalg.norm(found[:-1]) > 0
 
 
-@either_intercept
+@either.intercept
 @pytest.mark.parametrize("l2", [1e-3, 0.1])
 def test_at_infinite_epsilon_it_is_scikit_learn(fit_intercept, l2):
     n, d = 300, module.WIDE + 1
@@ -239,33 +229,16 @@ def test_the_number_of_steps_is_the_users_or_grows_as_noise_vanishes():
             Text(n_iter=wrong).check()
 
 
-@either_adjacency
-@either_intercept
+@either.adjacency
+@either.intercept
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e4, math.inf])
 def test_odd_rows_give_finite_weights(adjacency, fit_intercept, epsilon):
-    tables = {
-        "zeros": np.zeros((5, 3)),
-        "overflow": np.full((5, 3), 1e200),
-        "tiny": np.full((5, 3), 1e-200),
-        "one row": np.diag([1.0, 0.0, 0.0, 0.0, 0.0])[:, :3],
-    }
-    for Z in tables.values():
-        for targets in (np.ones(5), -np.ones(5), np.array([1.0, -1.0, 1.0, -1.0, 1.0])):
-            problem = task("logistic", 5, 3, True, fit_intercept, epsilon, adjacency)
-            solution = run(problem, bounded(csr_array(Z), targets))
-            assert np.all(np.isfinite(solution.weights))
-            assert np.all(np.isfinite(solution.noise))
+    problem = task("logistic", 5, 3, True, fit_intercept, epsilon, adjacency)
+    check_odd_rows(lambda data: run(problem, data), sparse=True)
 
 
 def test_a_row_that_overflows_is_as_good_as_absent():
-    data = rows("logistic", 50, 4, sparse=True)
-    Z = table(data)
-    found = []
-    for label, value in ((1.0, 1e200), (-1.0, -1e250), (-1.0, 1e300)):
-        Z[0], data.targets[0] = value, label
-        found.append(run(task("logistic", 50, 4, True), bounded(csr_array(Z), data.targets)).weights)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    check_overflowing_row(lambda data: run(task("logistic", 50, 4, True), data))
 
 
 @pytest.mark.parametrize("solver", [Text(n_iter=2), OneShot()], ids=lambda solver: solver.name)
