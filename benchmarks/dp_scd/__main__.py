@@ -2,10 +2,10 @@
 
     python -m benchmarks.dp_scd [--quick] [--resume] [--render-only] [--parts utility timing] [--sets NAME ...]
 
-"utility": test scores against epsilon (Figure 1), after tuning each method on its grid, for free, on other splits; the
-numbers to reach are among them. "plain": the same without privacy. "convergence": the objective by epochs (Figure 2).
-"grid": batch against clip (Figure 3). "timing": one epoch against two products with the data, which wants a quiet
-machine and is not run unless named.
+"utility": test scores against epsilon (Figure 1), after tuning each method on its grid, for free, on rows that are held
+out of the training rows; the numbers to reach are among them. "plain": the same without privacy. "convergence": the
+objective by epochs (Figure 2). "grid": batch against clip (Figure 3). "timing": one epoch against two products with the
+data, which wants a quiet machine and is not run unless named.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.dp_scd import methods, problems
 from benchmarks.dp_scd.methods import METHODS, SGD, Dual
-from benchmarks.dp_scd.page import TRACED, DualPage
+from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
 from benchmarks.dp_scd.problems import Problem
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.timing import in_turns
@@ -26,8 +26,10 @@ from tacit.privacy import Budget
 
 DELTAS = {"1e-3": 0.0, "n^-1.5": -1.5, "n^-2": -2.0}  # powers of n
 MARKS = (1, 2, 3, 5, 7, 10)
-ONE_DELTA = ("sequential", "primal")  # far behind, and slow: only where the paper has them
+ONE_DELTA = ("paper's step", "last", "newton", "authors", "sequential", "primal")  # only where the paper has them
+RULE_STEP = {"squared": 2.0, "logistic": 10.0, "hinge": 10.0}  # of the rule, in units of the paper's
 GRID_EPSILON = 1.0
+SMALLEST = 100  # batch of the published variant, which draws noise for all rows in every step
 
 
 def budget_of(problem: Problem, epsilon: float, delta: str) -> Budget:
@@ -37,14 +39,16 @@ def budget_of(problem: Problem, epsilon: float, delta: str) -> Budget:
 
 
 def tuned_scores(method: Any, problem: Problem, budget: Budget, points: list[Point], seed: int) -> Sequence[float]:
-    """On the split of a seed."""
-    return method.scores(problem.split(seed), budget, points, seed)
+    """On the rows that a seed holds out of the training rows."""
+    return method.scores(problem.split(seed, tuning=True), budget, points, seed)
 
 
 def run_utility(job: Job) -> None:
     """Tune a method at every budget, then run it on fresh seeds."""
     problem, effort, method = problems.problem(job.name, job.effort.most_rows), job.effort, METHODS[job.method]
     cells = list(product(effort.epsilons, effort.deltas))
+    if job.method == "newton" and problem.loss != "logistic":
+        return  # for which the paper's steps are exact
     if problem.loss == "logistic":
         cells.append((0.1, "n^-2"))  # which one of the numbers to reach asks for
     for epsilon, delta in cells:
@@ -56,7 +60,10 @@ def run_utility(job: Job) -> None:
             scores: dict[str, Any] = {"score": mean, "tried": float(tried), **point._asdict()}
             job.keep(job.method, epsilon, 0, scores, table=f"tuning, {delta}", size=problem.X.shape)
         for seed in range(effort.seeds):
-            scores = {"score": method.scores(problem.split(seed), budget, [point], seed)}
+            split = problem.split(seed)
+            scores = {"score": method.scores(split, budget, [point], seed)}
+            if isinstance(method, Dual):
+                scores["lambda"] = method.strength(split, budget, point)
             job.keep(job.method, epsilon, seed, scores, table=f"utility, {delta}", size=problem.X.shape)
 
 
@@ -78,7 +85,7 @@ def run_plain(job: Job) -> None:
 
 
 def run_convergence(job: Job) -> None:
-    """The objective along the runs that tuned best; without noise, that of our variant with the same batch."""
+    """The objective along the runs that tuned best; without noise, that of ours and of SGD there, and of plain SCD."""
     problem = problems.problem(job.name, job.effort.most_rows)
     for name, epsilon in product(TRACED, job.effort.trace_epsilons):
         tuned = job.store.get(("tuning, 1e-3", problem.name, name, repr(epsilon), 0))
@@ -88,8 +95,10 @@ def run_convergence(job: Job) -> None:
         method = METHODS[name]
         assert isinstance(method, Dual | SGD)
         runs = [(name, epsilon, Point(int(batch), clip, step))]
+        if name in PLAIN:
+            runs.append((f"{PLAIN[name]} {epsilon:g}", math.inf, Point(int(batch), 1e6, step)))
         if name == "tuned":
-            runs.append((f"noiseless {epsilon:g}", math.inf, Point(int(batch), 1e6)))
+            runs.append((f"{PLAIN['scd']} {epsilon:g}", math.inf, Point(1, 1e6)))
         for model, at, where in runs:
             for seed in range(job.effort.traces):
                 split = problem.split(seed)
@@ -104,11 +113,13 @@ def run_grid(job: Job) -> None:
     problem, effort = problems.problem(job.name, job.effort.most_rows), job.effort
     budget = budget_of(problem, GRID_EPSILON, "1e-3")
     batches = [batch for batch in effort.grid_batches if batch <= problem.train_rows][:: effort.apart]
-    points = [Point(*pair) for pair in product(batches, effort.grid_clips[:: effort.apart])]
-    for model in ("tuned", "published"):
+    clips = effort.grid_clips[:: effort.apart]
+    points = [Point(*pair, RULE_STEP[problem.loss]) for pair in product(batches, clips)]
+    few = [point for point in points if point.batch >= SMALLEST] or points
+    for model, run in (("tuned", points), ("published", few)):
         for seed in range(effort.cells):
-            scores = {"score": METHODS[model].scores(problem.split(seed), budget, points, seed)}
-            scores |= {"batch": [float(point.batch) for point in points], "clip": [point.clip for point in points]}
+            scores = {"score": METHODS[model].scores(problem.split(seed), budget, run, seed)}
+            scores |= {"batch": [float(point.batch) for point in run], "clip": [point.clip for point in run]}
             job.keep(model, GRID_EPSILON, seed, scores, size=problem.X.shape)
 
 

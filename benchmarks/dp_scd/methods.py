@@ -20,22 +20,24 @@ from benchmarks.frame.tuning import Point
 from tacit import solvers
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Budget
-from tacit.problems import LOSSES
+from tacit.problems import LOSSES, Penalty
 
-EPOCHS = 10
+AUTHORS = Point(1_000, 0.1)  # of the run that the authors' repository names, for YearPredictionMSD at epsilon 0.1
 
 
-def rule_clip(split: Split, batch: int) -> float:
-    """The rule's clip of an update for batches of that size: the longest update of a row."""
+def longest(split: Split, damping: float) -> float:
+    """The longest update of a row where so many rows are taken to pull one way."""
     n, d = split.shape
-    return split.clip_unit / (1.0 + batch * d / (n * split.l2))
+    return split.clip_unit / (1.0 + damping * d / (n * split.l2))
 
 
 @dataclass(frozen=True)
 class Dual:
-    """A variant of the solver "dual" on the paper's problem. Clips are in units of the rule's for the batch.
+    """A variant of the solver "dual" on the paper's problem, with its lambda.
 
-    "sequential" and "primal" have other units: the longest update of a row of norm 1, and a weight.
+    Clips are in units of the longest update of a row, steps in units of the paper's, where all rows of a batch are
+    taken to pull one way. "sequential" and "primal" have other clips: the longest update of a row of norm 1, and a
+    weight. The authors' setting has theirs: a dual variable in the units of the label.
     """
 
     label: str
@@ -43,28 +45,40 @@ class Dual:
     variant: str
     batches: tuple[int, ...] = ()
     clips: tuple[float, ...] = ()
-    passes: int | None = EPOCHS
+    steps: tuple[float, ...] = (0.0,)
+    options: tuple[tuple[str, Any], ...] = ()  # more of the solver's
+    passes: int | None = None  # None: the paper's, and where nothing is tuned the rule's
 
     @property
     def grid(self) -> list[Point]:
-        """Batches by clips."""
-        return [Point(*pair) for pair in product(self.batches, self.clips)] or [Point()]
+        """Batches by clips by steps."""
+        return [Point(*values) for values in product(self.batches, self.clips, self.steps)] or [Point()]
 
-    def run(self, split: Split, budget: Budget, point: Point, passes: int | None) -> Run:
+    def run(self, split: Split, budget: Budget, point: Point, stop_after: int | None = None) -> Run:
         """The solver and its task; what is not tuned is left to its rules."""
-        chosen: dict[str, Any] = {"variant": self.variant, "n_passes": passes}
+        chosen: dict[str, Any] = {"variant": self.variant, "n_passes": stop_after or self.passes, **dict(self.options)}
         n, d = split.shape
         if point.batch:
-            chosen["batch_size"] = min(point.batch, n)
-        if point.clip:
-            unit = {"sequential": split.clip_unit, "primal": 1.0}.get(self.variant)
-            chosen["clip"] = point.clip * (rule_clip(split, chosen["batch_size"]) if unit is None else unit)
-        return Run(solvers.Dual(**chosen), asked((n, d), split.loss, budget))
+            batch = min(point.batch, n)
+            damping = max(1.0 / batch, 1.0 / (point.step or 1.0))
+            unit = {"sequential": split.clip_unit, "primal": 1.0}.get(self.variant, longest(split, batch * damping))
+            if point == AUTHORS:
+                unit = math.sqrt(d) / split.unit
+            chosen |= {"batch_size": batch, "clip": point.clip * unit, "least_penalty": 0.0}
+            chosen["n_passes"] = chosen["n_passes"] or split.epochs
+            if self.variant == "secret":
+                chosen["damping"] = damping
+        return Run(solvers.Dual(**chosen), asked((n, d), split.loss, budget, penalty=Penalty(l2=split.l2)))
+
+    def strength(self, split: Split, budget: Budget, point: Point) -> float:
+        """Lambda of the problem that is solved, for rows of norm 1: the paper's, or what the rule raises it to."""
+        least = getattr(self.run(split, budget, point).algorithm, "penalty", 0.0)
+        return max(split.l2, least) / split.shape[1]
 
     def weights(self, split: Split, budget: Budget, point: Point, seed: int, stop_after: int | None = None) -> Floats:
         """The weights; those after fewer passes have the noise of the whole run."""
-        run = self.run(split, budget, point, stop_after or self.passes)
-        whole = self.run(split, budget, point, self.passes) if budget.is_private else run
+        run = self.run(split, budget, point, stop_after)
+        whole = self.run(split, budget, point) if budget.is_private else run
         promise = whole.promise()
         if run.plan != whole.plan:
             promise = run.stopped(promise)
@@ -86,7 +100,7 @@ class SGD:
     label: str
     color: str
     tail: bool
-    batches: tuple[int, ...] = (100, 300, 1_000, 3_000)
+    batches: tuple[int, ...] = (10, 30, 100, 300, 1_000, 3_000)
     clips: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0)
     steps: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -111,7 +125,7 @@ class SGD:
 def _descents(
     split: Split, budget: Budget, points: tuple[Point, ...], seed: int, marks: tuple[int, ...] = ()
 ) -> dp_sgd.Iterates:
-    return dp_sgd.descents(split, budget, points, seed, EPOCHS, marks)
+    return dp_sgd.descents(split, budget, points, seed, split.epochs, marks)
 
 
 @dataclass(frozen=True)
@@ -140,15 +154,24 @@ class Estimator:
         return [split.score_of_margins(margins)] * len(points)
 
 
-_BATCHES = (100, 300, 1_000, 3_000)
-_CLIPS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+_BATCHES, _FEW = (10, 30, 100, 300, 1_000, 3_000), (100, 300, 1_000, 3_000)
+_CLIPS, _MORE, _STEPS = (0.25, 0.5, 1.0, 2.0, 4.0), (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 3.0, 10.0, 30.0)
+_LAST = (("averaging", "last"),)
 
 METHODS: dict[str, Estimator | Dual | SGD] = {
     "fit": Estimator("ours, the whole estimator, untuned", "C3"),
-    "rule": Dual("ours, untuned", "black", "secret", passes=None),
-    "tuned": Dual("ours, tuned", "C0", "secret", _BATCHES, _CLIPS),
-    "published": Dual("the published variant, tuned", "C9", "published", _BATCHES, _CLIPS),
-    "sequential": Dual("sequential, one epoch, tuned", "C4", "sequential", (10,), (1e-7, 1e-6, 1e-5, 1e-4, 1e-3), 1),
+    "rule": Dual("ours, untuned", "black", "secret"),
+    "tuned": Dual("ours, tail average, tuned", "C0", "secret", _BATCHES, _CLIPS, _STEPS),
+    "paper's step": Dual("ours, tail average and the paper's step, tuned", "C7", "secret", _BATCHES, _CLIPS, (1.0,)),
+    "last": Dual("ours, last iterate, tuned", "C8", "secret", _BATCHES, _CLIPS, _STEPS, _LAST),
+    "newton": Dual(
+        "ours, the paper's Newton step, tuned", "C6", "secret", _FEW, _CLIPS, _STEPS, (("inner", "newton"),)
+    ),
+    "published": Dual("the published variant, tuned", "C9", "published", _FEW, _MORE),
+    "authors": Dual("the published variant, the authors' setting", "grey", "published", (AUTHORS[0],), (AUTHORS[1],)),
+    "sequential": Dual(
+        "sequential, one epoch, tuned", "C4", "sequential", (10,), (1e-7, 1e-6, 1e-5, 1e-4, 1e-3), passes=1
+    ),
     "primal": Dual("primal, tuned", "C5", "primal", (50,), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)),
     "sgd": SGD("DP-SGD, last iterate, tuned", "C1", tail=False),
     "tail": SGD("DP-SGD, tail average, tuned", "C2", tail=True),

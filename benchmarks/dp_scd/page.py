@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.dp_scd import problems
-from benchmarks.dp_scd.methods import DENSITY, EPOCHS, LIMITS, METHODS, named
+from benchmarks.dp_scd.methods import DENSITY, LIMITS, METHODS, named
 from benchmarks.frame import Floats
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import Canvas, Panel, level, spread_out, traced
@@ -16,6 +17,7 @@ from benchmarks.frame.tables import by_epsilon, counted, table, verdict
 from benchmarks.frame.tuning import Point
 
 TRACED = ("tuned", "published", "sgd")
+PLAIN = {"tuned": "ours, no noise", "sgd": "SGD, no noise", "scd": "SCD, one row at a time, no noise"}  # of Figure 2
 LABELS = {method.label: model for model, method in METHODS.items()}
 
 
@@ -59,7 +61,7 @@ class DualPage(Page):
     """What stands in the template."""
 
     template = Path(__file__).with_name("page.md")
-    train, epochs, density = problems.TRAIN_PART, EPOCHS, DENSITY
+    train, epochs, density = problems.TRAIN_PART, 10, DENSITY
 
     def cell(self, values: Sequence[float]) -> str:
         mean = float(np.mean(values)) if values else 0.0
@@ -109,12 +111,20 @@ class DualPage(Page):
                 plain["limit"] = f"; the whole estimator at an infinite epsilon: {limit}" if limit else ""
                 kind = "mean squared error" if problems.CASES[name][1] == "squared" else "part of wrong predictions"
                 tables = "\n\n".join(self._utility(part, name) for part in parts)
-                yield {"name": name, "size": self.results.size("plain", name), "kind": kind, "tables": tables} | plain
+                plain |= {"kind": kind, "tables": tables, "strength": problems.CASES[name][2]}
+                yield {"name": name, "size": self.results.size("plain", name)} | plain
 
     def _utility(self, part: str, name: str) -> str:
         columns = by_epsilon(self.results.epsilons(part, name))
-        corner = part.replace("utility,", "delta =")
-        return table(corner, LABELS, columns, lambda model, e: self.score(part, name, model, e))
+        corner = f"{part.replace('utility,', 'delta =')}, lambda = {problems.CASES[name][2]:g}"
+        rows: dict[str, tuple[str, str]] = {label: ("score", model) for label, model in LABELS.items()}
+        rows["lambda of ours, untuned"] = ("lambda", "rule")
+
+        def cell(where: tuple[str, str], epsilon: float) -> Any:
+            values = self.scores(where[0], part, name, where[1], epsilon)
+            return values if where[0] == "score" else f"{values.average:.2g}" if values else ""
+
+        return table(corner, rows, columns, cell)
 
     def duels(self) -> str:
         """At how many budgets each of ours has the lower mean, or the same."""
@@ -129,6 +139,21 @@ class DualPage(Page):
         rows = {(name, METHODS[model].label): (name, model) for name, model in pairs}
         columns = {METHODS[other].label: other for other in ("published", "sgd", "tail")}
         return table(("problem", ""), rows, columns, cell, whole=True)
+
+    def won(self) -> Iterator[dict[str, Any]]:
+        """At how many budgets of delta = 1e-3 ours is not above DP-SGD: training rows are the same, so pairs count."""
+        part = "utility, 1e-3"
+        for model, other in product(("tuned", "rule"), ("tail", "sgd")):
+            found = []
+            for name in self.names(part):
+                for epsilon in self.results.epsilons(part, name):
+                    ours, theirs = (self.score(part, name, m, epsilon) for m in (model, other))
+                    if len(ours) == len(theirs) > 1:
+                        apart = np.subtract(ours, theirs)
+                        found.append(apart.mean() / (apart.std(ddof=1) / math.sqrt(len(apart)) + 1e-300))
+            if found:
+                counts = {"below": np.sum(np.less_equal(found, 0.0)), "within": np.sum(np.less_equal(found, 1.0))}
+                yield {"ours": METHODS[model].label, "other": METHODS[other].label, "cells": len(found)} | counts
 
     def counts(self) -> Iterator[dict[str, Any]]:
         """How many points each method was tuned over."""
@@ -153,12 +178,12 @@ class DualPage(Page):
 
         def cell(where: tuple[str, float], model: str) -> str:
             name, epsilon = where
-            at = (f"noiseless {epsilon:g}", math.inf) if model == "noiseless" else (model, epsilon)
+            at = (model, epsilon) if model in TRACED else (f"{model} {epsilon:g}", math.inf)
             ends = [_excess(r.scores)[-1] for r in self.results.rows("convergence", name, *at)]
             return f"{Seeds(ends):.3f}"
 
-        columns = {"ours, tuned": "tuned", "published, tuned": "published", METHODS["sgd"].label: "sgd"}
-        return table(("problem", "epsilon"), self.traced_at(), columns | {"ours, no noise": "noiseless"}, cell)
+        columns = {METHODS[model].label: model for model in TRACED} | {words: words for words in PLAIN.values()}
+        return table(("problem", "epsilon"), self.traced_at(), columns, cell)
 
     def grids(self) -> Iterator[dict[str, Any]]:
         """How flat the maps of Figure 3 are."""
@@ -223,7 +248,7 @@ class DualPage(Page):
         return Panel(title, "epsilon", _measure(name), drawn, ("log", "linear"), epsilons, cut)
 
     def _convergence_panel(self, epsilon: float, name: str) -> Panel:
-        runs = [(f"noiseless {epsilon:g}", math.inf, "ours, tuned batch, no noise", "grey")]
+        runs = [(f"{words} {epsilon:g}", math.inf, words, str(0.3 + 0.2 * k)) for k, words in enumerate(PLAIN.values())]
         runs += [(model, epsilon, METHODS[model].label, METHODS[model].color) for model in TRACED]
         drawn = []
         for model, at, label, color in runs:

@@ -3,7 +3,7 @@
     python -m benchmarks.rules.dual [--quick] [--resume] [--render-only] [--parts rule chose] [--sets NAME ...]
 
 Ridge regression, and for two classes logistic regression, the hinge and the squared hinge, each with l2 = 1 / n. Tuning
-is over batch, passes and clip. Sets that chose the rule are run if the part "chose" is named.
+is over batch, passes, clip and damping. Sets that chose the rule are run if the part "chose" is named.
 """
 
 import math
@@ -29,12 +29,12 @@ def problems(name: str, most_rows: int) -> list[Problem]:
 
 
 def rule_clip(problem: Problem, epsilon: float, solver: Dual) -> float:
-    """The clip that the rule gives for this batch."""
+    """The clip that the rule gives for this batch and damping."""
     task = problem.task(epsilon)
     steps = solver.at(task)
     assert isinstance(steps, Sampled)  # a batch is given
     l2 = max(1.0 / task.n, steps.penalty)
-    return steps.reach * math.sqrt(task.width) / (1.0 + steps.batch * task.width / (task.n * l2))
+    return steps.reach * math.sqrt(task.width) / (1.0 + steps.damping * task.width / (task.n * l2))
 
 
 def run_at(problem: Problem, epsilon: float, seeds: range, **options: Any) -> Pair:
@@ -53,6 +53,7 @@ def run_rule(job: Job) -> None:
         for epsilon in job.effort.epsilons:
             scores, best = compared(partial(run_at, problem, epsilon), tried, job.effort)
             told = f"batch {best['batch_size']:g}, {best['n_passes']:g} passes, clip {best['clip']:g}"
+            told += f", damping {best['damping']:g}"
             job.keep(LOSSES[problem.loss].words, epsilon, 0, scores, (), table="rule", note=told, size=problem.Z.shape)
 
 

@@ -7,8 +7,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from benchmarks.dp_scd import methods, problems
-from benchmarks.dp_scd.__main__ import BENCHMARK, budget_of
-from benchmarks.dp_scd.page import DualPage
+from benchmarks.dp_scd.__main__ import BENCHMARK, ONE_DELTA, budget_of
+from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
 from benchmarks.frame import dp_sgd
 from benchmarks.frame.records import Record
 from benchmarks.frame.tuning import Point, tune
@@ -46,14 +46,13 @@ def tiny(monkeypatch):
 def test_a_run_measures_every_method_and_writes_the_page(run):
     records = run(BENCHMARK, "--parts", *BENCHMARK.parts, "--sets", RIDGE, LOGISTIC, *methods.TIMED)
     names = set(methods.METHODS)
-    assert {r.model for r in records if (r.table, r.set) == ("utility, 1e-3", RIDGE)} == names
-    assert {r.model for r in records if (r.table, r.set) == ("utility, n^-1.5", RIDGE)} == names - {
-        "sequential",
-        "primal",
-    }
+    assert {r.model for r in records if (r.table, r.set) == ("utility, 1e-3", LOGISTIC)} == names
+    assert {r.model for r in records if (r.table, r.set) == ("utility, 1e-3", RIDGE)} == names - {"newton"}
+    assert {r.model for r in records if (r.table, r.set) == ("utility, n^-1.5", RIDGE)} == names - set(ONE_DELTA)
     assert {r.set for r in records if r.table == "utility, n^-2"} == {LOGISTIC}
-    assert {r.model for r in records if r.table.startswith("tuning")} == names - {"fit", "rule"}
-    assert {r.model for r in records if r.table == "convergence"} == {"tuned", "published", "sgd", "noiseless 1"}
+    assert {r.model for r in records if r.table.startswith("tuning")} == names - {"fit", "rule", "authors"}
+    traced = {*TRACED, *(f"{words} 1" for words in PLAIN.values())}
+    assert {r.model for r in records if r.table == "convergence"} == traced
     assert {r.set for r in records if r.table == "timing"} == set(methods.TIMED)
     assert all(np.isfinite(r.scores["score"]).all() for r in records if r.table.startswith(("utility", "grid")))
     page = run.page("dp_scd")
@@ -61,7 +60,9 @@ def test_a_run_measures_every_method_and_writes_the_page(run):
     assert "| one epoch, dense, hinge | at most 2.5 times the two products |" in page
     assert "| DP-SGD, tail average, tuned | batch, clip, step |" in page
     assert "CSR, logistic" in page
-    assert "| Logistic, phishing | ours, tuned | " in page.partition("### Ours against the others")[2]
+    assert "| Logistic, phishing | ours, tail average, tuned | " in page.partition("### Ours against the others")[2]
+    assert "| delta = 1e-3, lambda = 0.0001 |" in page
+    assert "| ours, tail average, tuned | DP-SGD, tail average, tuned | 4 |" in page
     assert run.drawn(*(f"dp_scd_figure_{place}" for place in (1, 2, 3)))
 
 
@@ -76,13 +77,14 @@ def test_rows_are_the_papers_in_other_units():
     X, y = table()
     problem = small(strength=0.03)
     split = problem.split(0)
-    order = np.random.default_rng(0).permutation(240)[:180]
+    assert problem.strength == pytest.approx(0.03)
+    order = np.random.default_rng(0).permutation(np.flatnonzero(~problem.is_test))[:135]
     rows = X / np.abs(X).max(axis=0)
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True))[order]
     labels = ((y - y.mean()) / y.std())[order]
     np.testing.assert_allclose(split.unit_rows[0], rows)
     np.testing.assert_allclose(split.y, np.clip(labels, -3, 3))
-    w = np.ravel(Ridge(alpha=0.03 * 180, fit_intercept=False).fit(rows, split.y).coef_)
+    w = np.ravel(Ridge(alpha=0.03 * 135, fit_intercept=False).fit(rows, split.y).coef_)
     np.testing.assert_allclose(split.solution * 2.0, w)  # 2 = sqrt(d)
     mean = np.mean((rows @ w - split.y) ** 2) / 2
     assert split.objective(split.solution) == pytest.approx(mean + 0.03 / 2 * (w @ w))
@@ -91,11 +93,44 @@ def test_rows_are_the_papers_in_other_units():
 def test_the_test_score_is_in_the_labels_units():
     split = small().split(0)
     _, y = table()
-    held = np.random.default_rng(0).permutation(240)[180:]
+    held = np.random.default_rng(1).permutation(240) >= 180
     assert split.score(np.zeros(4)) == pytest.approx(np.mean((y[held] - y.mean()) ** 2))
     signs = small(SVM).split(0)
     assert signs.score_of_margins(signs.y_test) == 0.0
     assert signs.score_of_margins(-signs.y_test) == 1.0
+
+
+def test_tuning_sees_no_test_row_and_trains_on_as_many():
+    problem = small()
+    final, tuning = problem.split(1), problem.split(1, tuning=True)
+    np.testing.assert_array_equal(final.X, tuning.X)
+    tests, tunes = (set(map(tuple, split.X_test)) for split in (final, tuning))
+    assert (len(final.X), len(tests), len(tunes)) == (135, 60, 45)
+    assert not tests & tunes
+    assert not set(map(tuple, final.X)) & (tests | tunes)
+    assert tests == set(map(tuple, problem.split(2).X_test))  # the same for all seeds
+    published = np.arange(240) >= 200
+    X, y = table()
+    own = problems.normalised(RIDGE, "squared", X, y, 1e-2, published)
+    np.testing.assert_array_equal(own.split(0).X_test, own.X[200:])
+
+
+def test_lambda_is_the_papers_where_a_method_is_tuned_and_the_rules_where_not():
+    split, budget = small(strength=1e-6).split(0), Budget(1.0, 1e-3)
+    tuned, rule = (methods.METHODS[name] for name in ("tuned", "rule"))
+    assert tuned.strength(split, budget, Point(60, 1.0, 3.0)) == pytest.approx(1e-6)
+    assert rule.strength(split, budget, Point()) > 1e-5
+
+
+def test_steps_are_one_over_the_damping_and_the_authors_clip_is_in_the_labels_units():
+    split, budget = small().split(0), Budget(1.0, 1e-3)
+    solver = methods.METHODS["tuned"].run(split, budget, Point(60, 1.0, 3.0)).solver
+    assert (solver.batch_size, solver.damping, solver.least_penalty) == (60, pytest.approx(1 / 3), 0.0)
+    assert solver.clip == pytest.approx(split.clip_unit / (1 + 20 * 4 / (135 * split.l2)))
+    authors = methods.METHODS["authors"]
+    solver = authors.run(split, budget, *authors.grid).solver
+    assert (solver.batch_size, solver.variant) == (135, "published")
+    assert solver.clip * split.unit == pytest.approx(0.1 * 2.0)  # rows are sqrt(d) long
 
 
 @pytest.mark.parametrize("name", [RIDGE, LOGISTIC, SVM])
@@ -109,14 +144,14 @@ def test_the_solver_finds_the_optimum_without_noise(name):
 @pytest.mark.parametrize("name", ["tuned", "published", "sgd"])
 def test_a_trace_has_the_noise_of_the_whole_run_and_ends_where_it_does(name):
     split, budget, method = small().split(0), Budget(1.0, 1e-3), methods.METHODS[name]
-    point = Point(60, 1.0, 0.3)
+    point = Point(60, 1.0, 0.3 if name == "sgd" else 3.0)
     early, end = method.objectives(split, budget, point, 3, [2, 10])
     if name == "sgd":
         (last,) = methods._descents(split, budget, (point,), 3).last
         assert end == split.objective(last[:, 0])
         return
     assert end == split.objective(method.weights(split, budget, point, 3))
-    short = methods.Dual("short", "C0", method.variant, passes=2)
+    short = methods.Dual("short", "C0", method.variant, passes=2, options=method.options)
     assert early != split.objective(short.weights(split, budget, point, 3))  # which has less noise
 
 
@@ -125,14 +160,14 @@ def test_the_tail_average_is_the_mean_of_the_second_half():
     points = (Point(60, 1.0, 0.3), Point(180, 0.3, 1.0))
     tail = methods._descents(split, budget, points, 0).tail
     unit = split.largest_slope * 2.0
-    multiplier = dp_sgd.noise_multiplier(180, 60, 1.0, 1e-3, 30)
+    multiplier = dp_sgd.noise_multiplier(135, 60, 1.0, 1e-3, 22)
     steps = np.array([0.3]) / split.global_smoothness
     descent = dp_sgd.Descent(split, 60, steps, np.array([unit]), multiplier, 0)
     iterates = []
-    for _ in range(30):
+    for _ in range(22):
         descent.step()
         iterates.append(descent.weights[:, 0].copy())
-    np.testing.assert_allclose(tail[:, 0], np.mean(iterates[15:], axis=0))
+    np.testing.assert_allclose(tail[:, 0], np.mean(iterates[11:], axis=0))
 
 
 def test_tuning_takes_the_best_point_and_no_reported_split():
@@ -152,7 +187,7 @@ def test_tuning_takes_the_best_point_and_no_reported_split():
 def test_deltas_are_powers_of_the_training_rows():
     problem = small()
     found = [budget_of(problem, 1.0, name).delta for name in ("1e-3", "n^-1.5", "n^-2")]
-    assert found == pytest.approx([1e-3, 180**-1.5, 180**-2.0])
+    assert found == pytest.approx([1e-3, 135**-1.5, 135**-2.0])
 
 
 @pytest.mark.parametrize(("score", "told"), [(0.1699, "| reached |"), (0.1701, "| **not reached** |")])

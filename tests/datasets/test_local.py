@@ -117,6 +117,21 @@ def test_raw_columns_of_phishing(folder):
     assert raw.target.tolist() == [1, 0]
 
 
+def test_adult_in_the_form_of_its_paper(folder):
+    """Missing values count to the most frequent category, which has no column: so neither has a column of its own."""
+    names = ["age", "fnlwgt", "education_num", "workclass_?", "workclass_Private", "workclass_State-gov"]
+    names += ["education_10th", "education_Bachelors", "sex_Female", "sex_Male"]
+    X = np.arange(20.0).reshape(2, 10)
+    np.savez(folder / "adult.npz", X=X, y=[0, 1], feature_names=names, n_train=1)
+    bunch = offline("adult", folder, features="dp-scd")
+    assert bunch.feature_names == ["age", "education_num", "workclass_State-gov", "sex_Female"]
+    np.testing.assert_array_equal(bunch.data, X[:, [0, 2, 5, 8]])
+    assert bunch.is_test.tolist() == [False, True]
+    np.savez(folder / "adult.npz", X=X, y=[0, 1])
+    with pytest.raises(ValueError, match="does not name its columns, so that those of the paper cannot be found"):
+        offline("adult", folder, features="dp-scd")
+
+
 def test_counts(folder):
     counts = write_text(folder)
     bunch = offline("sms_spam", folder, features="counts")

@@ -85,6 +85,15 @@ def test_fnlwgt_is_where_the_caution_says():
     assert np.all(bunch.data[:, 6:].sum(axis=1) == 8)  # one category for each of eight questions
 
 
+def test_adult_has_the_81_columns_of_its_paper():
+    bunch = read("adult", features="dp-scd")
+    assert bunch.data.shape == (48_842, 81)
+    assert int(bunch.is_test.sum()) == 16_281
+    categories = bunch.data[:, 5:]
+    assert set(np.unique(categories)) == {0.0, 1.0}
+    assert categories.mean(axis=0).max() < 0.5  # the most frequent ones have no column
+
+
 def test_phishing_is_one_hot_over_the_root_of_30():
     X, raw = read("phishing"), read("phishing", features="raw")
     ours = OneHotEncoder(sparse_output=False).fit_transform(raw.data) / np.sqrt(30)

@@ -31,8 +31,9 @@ from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Dual, FrankWolfe
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
@@ -80,7 +81,7 @@ class Entry:
         """What runs, whatever the loss, the adjacency and the storage."""
         if self.case is None:
             return self.name.split(",")[0]
-        form = self.case.variant if self.case.solver.name == "dual" else ""
+        form = self.case.variant if self.case.solver.name in ("dual", "sgd") else ""
         form = "wide" if self.case.wide else form
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
@@ -225,7 +226,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     with patches(forms):
         plan = request.plan
     most = {"updates": math.sqrt(0.5)} if case.variant == "published" else {}
-    formulas = _formulas(case) | (_MOMENTUM if form == "momentum" else {})
+    formulas = _formulas(case) | (_MOMENTUM if form.startswith("momentum") else {})
     return Entry(" ".join([str(case), form]).strip(), case.adjacency, plan, records, run, hostile, formulas, most, case)
 
 
@@ -265,18 +266,33 @@ _MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lamb
 def _more_forms() -> Iterator[Entry]:
     """Options that lead to another form of a solver."""
     for case in BASIC:
+        if case.solver.name == "coordinate":
+            for form, options in RAW_FORMS.items():
+                raw = replace(case, sparse=form != "columns as they are")
+                yield of_case(raw, form=form, bounds=ALL_DECLARED, solver=Coordinate(rescale=False, **options))
         if case.adjacency == "replace-one" or case.whole:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
             yield of_case(case, form="momentum", epsilon=1e6, solver=Dual(n_passes=8))
+            yield of_case(case, form="momentum tail", epsilon=1e6, solver=Dual(n_passes=8, averaging="tail"))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
+        if case.solver.name == "greedy":
+            yield of_case(case, form="laplace", solver=Greedy(n_iter=5, smoothness="laplace"))
+        if not case.declared:
+            yield of_case(case, form="declared columns", bounds=ALL_DECLARED if case.sparse else SOME_DECLARED)
         if case.solver.name == "frank-wolfe":
             for form, asked in VERTEX_FORMS.items():
                 for sparse in (False, True):
                     yield of_case(replace(case, sparse=sparse), form=form, **asked)
 
 
+SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
+ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
+RAW_FORMS: dict[str, dict[str, Any]] = {
+    "columns as they are": {},
+    "columns as they are, laplace": {"smoothness": "laplace", "n_passes": 2.5},
+}
 VERTEX_FORMS: dict[str, dict[str, Any]] = {
     "two-level": {"solver": FrankWolfe(n_iter=12, sampler="two-level")},
     "gumbel": {"solver": FrankWolfe(n_iter=12, sampler="gumbel")},

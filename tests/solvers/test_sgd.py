@@ -232,12 +232,30 @@ def test_users_may_set_the_sample_and_the_passes(options, steps, sampling):
     assert 1 <= found.tail <= found.steps
 
 
+@pytest.mark.parametrize("loss", ["squared", "hinge"])
+@pytest.mark.parametrize("mu", [0.5, math.inf])
+def test_users_may_set_clip_step_momentum_and_what_is_averaged(loss, mu):
+    found = rules(loss, mu=mu, clip=2, learning_rate=7.0, momentum=0, averaging="last")
+    assert (found.clip, found.momentum, found.tail) == (2.0, 0.0, 1)
+    assert {found.pace(k)[:2] for k in range(found.steps)} == {(0.0, 7.0)}
+    usual = rules(loss, mu=mu)
+    for options, changed in (({"averaging": "tail"}, {}), ({"clip": 2.0},) * 2, ({"averaging": "last"}, {"tail": 1})):
+        assert replace(rules(loss, mu=mu, **options), task=usual.task) == replace(usual, **changed)
+
+
 def test_bad_options_are_refused():
     for options, message in (
         ({"n_passes": 0.0}, "n_passes must be"),
         ({"n_passes": 100_001}, "n_passes must be at most 100,000"),
         ({"batch_size": 0}, "batch_size must be"),
         ({"batch_size": 2.5}, "batch_size must be"),
+        ({"clip": 0.0}, "clip must be"),
+        ({"clip": math.inf}, "clip must be"),
+        ({"learning_rate": -1.0}, "learning_rate must be"),
+        ({"learning_rate": 1e200}, "learning_rate must lie between"),
+        ({"momentum": 1.0}, "momentum must be below 1"),
+        ({"momentum": -0.1}, "momentum must lie in"),
+        ({"averaging": "periodic"}, "averaging must be one of 'last', 'tail'"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             Sgd(**options).check()
@@ -319,6 +337,32 @@ def test_sums_are_over_the_sample_and_divided_by_its_expected_size(monkeypatch):
     np.testing.assert_allclose(weights, solver.at(problem).step * wide.T @ data.targets[places] / 10, rtol=1e-9)
 
 
+@pytest.mark.parametrize("averaging", ["last", "tail"])
+def test_without_momentum_it_is_the_papers_dp_sgd(averaging):
+    """The papers' baseline by hand, on all rows: clipped gradients, a constant step, one iterate after the other."""
+    n, d, clip, step, l2 = 60, 3, 0.3, 0.5, 0.1
+    data = rows("logistic", n, d, seed=8)
+    solver = Sgd(batch_size=n, n_passes=30, clip=clip, learning_rate=step, momentum=0.0, averaging=averaging)
+    weights = run(task("logistic", n, d, epsilon=math.inf), data, solver, l2=l2).weights[0]
+    wide, path = np.hstack([data.Z, np.ones((n, 1))]), [np.zeros(d + 1)]
+    for _ in range(30):
+        gradients = LOSSES["logistic"].derivative(wide @ path[-1], data.targets)[:, None] * wide
+        gradients *= np.minimum(1.0, clip / np.linalg.norm(gradients, axis=1))[:, None]
+        path.append((path[-1] - step * gradients.mean(axis=0)) / np.append(np.full(d, 1.0 + step * l2), 1.0))
+    tail = solver.at(task("logistic", n, d, epsilon=math.inf)).tail
+    assert tail == (1 if averaging == "last" else 3)
+    np.testing.assert_allclose(weights, np.mean(path[-tail:], axis=0), rtol=1e-7)
+
+
+@every_loss
+def test_a_step_that_is_far_too_long_ends_in_numbers(loss):
+    data, problem = rows(loss, 60, 4), task(loss, 60, 4)
+    for learning_rate in (100.0, 1e100):
+        found = run(problem, data, Sgd(batch_size=20, n_passes=20, learning_rate=learning_rate), l2=0.01)
+        assert np.all(np.isfinite(found.weights))
+        assert np.all(np.isfinite(found.noise))
+
+
 @either.table
 def test_an_empty_sample_is_a_step_of_noise_alone(sparse, monkeypatch):
     take(monkeypatch, np.array([], dtype=np.int64))
@@ -373,9 +417,10 @@ def test_the_stated_noise_is_right_within_a_factor_of_two(loss, n, d):
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize(("curvature", "l2"), [(0.0, 0.0), (0.3, 0.0), (0.1, 0.2)])
-def test_the_reach_of_noise_is_that_of_the_steps(curvature, l2, mu):
+@pytest.mark.parametrize("options", [{}, {"learning_rate": 0.4, "momentum": 0.0, "averaging": "last"}], ids=str)
+def test_the_reach_of_noise_is_that_of_the_steps(curvature, l2, mu, options):
     """The steps themselves, on noise alone and one column of variance 1."""
-    rule = rules(n=2000, d=4, mu=mu)
+    rule = rules(n=2000, d=4, mu=mu, **options)
     noise = np.random.default_rng(1).normal(size=(rule.steps, 4000))
     w, velocity, mean = np.zeros(4000), np.zeros(4000), np.zeros(4000)
     for k in range(rule.steps):

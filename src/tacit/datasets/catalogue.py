@@ -38,6 +38,8 @@ class Dataset:
         Whether it comes as CSR or dense.
     features : tuple of str
         The forms its columns can take; the first is the default.
+    left_out : tuple of str
+        Patterns of columns that the form of a paper is without.
     classes : Classes or None
         What there is to tell apart; None for a regression.
     openml : int or None
@@ -61,6 +63,7 @@ class Dataset:
     papers: tuple[str, ...] = ()
     sparse: bool = False
     features: tuple[str, ...] = ("standard",)
+    left_out: tuple[str, ...] = ()
     classes: Classes | None = None
     openml: int | None = None
     scikit_learn: str | None = None

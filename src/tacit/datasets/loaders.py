@@ -1,6 +1,7 @@
 """`load`: a set by its name, from a local folder, from scikit-learn, or from OpenML."""
 
 import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def load(
         docstring of `tacit.datasets.local` says which files it may hold.
     features : str or None
         Which form of the columns, one of `describe(name).features`; None: the first. Text comes as "hashed" (a row
-        depends on no other row), "counts" or "tf-idf"; phishing as "one-hot" or "raw" (UCI's 30 columns).
+        depends on no other row), "counts" or "tf-idf"; phishing as "one-hot" or "raw" (UCI's 30 columns); adult as
+        "standard" or with the 81 columns of the paper "dp-scd".
     n_hashed : int
         The number of columns of hashed text.
     download_if_missing : bool
@@ -73,8 +75,17 @@ def load(
         if not dataset.bundled and not (download_if_missing and dataset.downloadable):
             raise FileNotFoundError(_missing(dataset, folder))
         table = fetch(dataset, form, n_hashed)
-    bunch = _bunch(dataset, table)
+    bunch = _bunch(dataset, _of_paper(dataset, table) if form in PAPERS else table)
     return (bunch.data, bunch.target) if return_X_y else bunch
+
+
+def _of_paper(dataset: Dataset, table: Table) -> Table:
+    """The columns of the paper's form, which are some of those of the first."""
+    names = table.feature_names
+    if names is None:
+        raise ValueError(f"{table.source} does not name its columns, so that those of the paper cannot be found")
+    kept = [k for k, name in enumerate(names) if not any(fnmatchcase(name, pattern) for pattern in dataset.left_out)]
+    return table._replace(data=table.data[:, kept], feature_names=[names[k] for k in kept])
 
 
 def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:

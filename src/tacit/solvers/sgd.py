@@ -15,10 +15,10 @@ rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's gradient comes
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
-Rules (in n, d, epsilon and delta alone). T = 200 steps, and more where there is little noise; q so that the noise
-multiplier of a step is near 2, where sampling costs nothing against full batches; clip sqrt(d') / 2, and more where
-there is little noise; the step is the safe one for standardised columns, 1 / (h d') with h the loss's curvature, unless
-noise times all steps would move a margin by more than a few tenths.
+Rules (in n, d, epsilon and delta alone; each can be set). T = 200 steps, and more where there is little noise; q so
+that the noise multiplier of a step is near 2, where sampling costs nothing against full batches; clip sqrt(d') / 2, and
+more where there is little noise; the step is the safe one for standardised columns, 1 / (h d') with h the loss's
+curvature, unless noise times all steps would move a margin by more than a few tenths.
 """
 
 import math
@@ -32,8 +32,9 @@ from tacit.blocks import SHRINK, Bounded, Moves, Passes
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count
+from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.examples import on_cancer
 
 _STEPS = 200
@@ -42,6 +43,14 @@ _MULTIPLIER = 2.0  # of the noise of a step, where sampling is still free
 _LEAST_BATCH = 64
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 _SHARPEST = 0.002  # the least width of the hinge's kink
+
+
+def _below_one(name: str, value: object) -> float:
+    """A momentum."""
+    number = checks.closed_unit(name, value)
+    if number == 1.0:
+        raise ValueError(f"{name} must be below 1, where no step would ever end")
+    return number
 
 
 @on_cancer("n_passes=50, batch_size=100", score=0.7)
@@ -60,6 +69,17 @@ class Sgd(Solver):
         How often each row takes part, on average. By default 200 steps are made, and more where there is little noise.
     batch_size : int, optional
         The expected size of a sample. By default as small as costs nothing against steps on all rows.
+    clip : float, optional
+        What a row's gradient is clipped to, on rows that are bounded: about sqrt(d) long, or within 3 in each column.
+        By default sqrt(d) / 2, and more where there is little noise.
+    learning_rate : float, optional
+        How far a step goes along the gradient of the mean loss, on such rows. By default as far as is safe for
+        standardised columns, and less where noise would be too much. What is set stays so in all steps.
+    momentum : float, optional
+        From 0, which is plain DP-SGD, to below 1; the first steps have at most 0.95. By default 0.9, and more in more
+        than 100 steps.
+    averaging : {"last", "tail"}, default=None
+        Whether the last iterate is returned or the mean of the last ones. None: "tail".
     """
 
     name: ClassVar[str] = "sgd"
@@ -72,11 +92,16 @@ class Sgd(Solver):
 
     n_passes: float | None = option(None, pass_count)
     batch_size: int | None = option(None, checks.count)
+    clip: float | None = option(None, declared_size)
+    learning_rate: float | None = option(None, declared_size)
+    momentum: float | None = option(None, _below_one)
+    averaging: str | None = option(None, word("last", "tail"))
 
     def at(self, task: LinearTask) -> "_Steps":
         """The steps for one task; refuses more of them than are of use, and samples larger than the table."""
         asked = self.check()
-        found = _Steps.of(task, asked.n_passes, batch(asked.batch_size, task.n))
+        batch(asked.batch_size, task.n)
+        found = _Steps.of(task, asked)
         check_steps(found.steps, self.n_passes, self.batch_size)
         return found
 
@@ -95,32 +120,33 @@ class _Steps(Algorithm[LinearTask]):
     kink: float  # the width over which the hinge is rounded; 1 for other losses
 
     @classmethod
-    def of(cls, task: LinearTask, n_passes: float | None, batch_size: int | None) -> "_Steps":
+    def of(cls, task: LinearTask, asked: Sgd) -> "_Steps":
         """From n, d and mu alone, and what was asked for."""
         n = task.n
         growth = max(1.0, math.sqrt(task.calm))
         steps = round(_STEPS * min(10.0, growth))
-        if batch_size is not None:
-            sampling = min(1.0, batch_size / n)
+        if asked.batch_size is not None:
+            sampling = min(1.0, asked.batch_size / n)
         else:
             wanted = _MULTIPLIER * task.budget.mu / math.sqrt(steps)
             sampling = min(1.0, max(wanted, _LEAST_BATCH / n))
-        if n_passes is not None:
-            steps = max(1, round(n_passes / sampling))
+        if asked.n_passes is not None:
+            steps = max(1, round(asked.n_passes / sampling))
         kink = max(_SHARPEST, 1.0 / growth**2) if task.loss == HINGE else 1.0
-        momentum = max(_MOMENTUM, 1.0 - 10.0 / steps)
+        momentum = max(_MOMENTUM, 1.0 - 10.0 / steps) if asked.momentum is None else asked.momentum
         safe = kink / (task.loss.curvature * task.width)
         # All steps together move a weight by `travel` times the gradient; noise then moves a margin by travel nu / 2.
         travel = 0.6 / max(task.nu, 1e-300)
-        longest = travel * (1.0 - momentum) / steps
+        longest = travel * (1.0 - momentum) / steps if asked.learning_rate is None else asked.learning_rate
+        tail = max(1, steps - math.floor(steps * (1.0 - 0.5 / min(growth, 5.0))))
         return cls(
             task,
             steps,
-            tail=max(1, steps - math.floor(steps * (1.0 - 0.5 / min(growth, 5.0)))),
+            tail=1 if asked.averaging == "last" else tail,
             sampling=sampling,
-            clip=0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
+            clip=asked.clip or 0.5 * math.sqrt(task.width) * min(growth, _NO_CLIP),
             momentum=momentum,
-            step=min(safe, longest),
+            step=min(safe, longest) if asked.learning_rate is None else longest,
             longest=longest,
             kink=kink,
         )
@@ -178,8 +204,10 @@ class _Steps(Algorithm[LinearTask]):
         """The same for one weight whose loss has this curvature.
 
         The steps are linear in the noise. One run on a single impulse tells how much of any noise is left after so many
-        steps, and so the weight of each step's noise in the mean.
+        steps, and so the weight of each step's noise in the mean. Steps so long that an impulse would grow are held
+        back by clipping; here by a curvature of at most 1 / step.
         """
+        curvature = min(curvature, 1.0 / self.step)
         response = np.empty(self.steps)
         w = velocity = 0.0
         for k in range(self.steps):

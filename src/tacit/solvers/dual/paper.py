@@ -22,28 +22,36 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianSequence, GaussianVector, Sensitivity, Tape
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Layout, Solution
-from tacit.solvers.dual.steps import PASSES, Asked, Duals, Sampled, mechanism, solution
+from tacit.solvers.dual.rules import PASSES, Asked
+from tacit.solvers.dual.steps import Duals, Sampled, added, mechanism, solution
 
 
 @dataclass(frozen=True)
 class Published(Sampled):
     """Steps on samples; dual variables get noise as well."""
 
+    @classmethod
+    def of(cls, task: LinearTask, asked: Asked) -> Self:
+        """As in the paper, unless another damping or average was asked for: all of the batch, and the last iterate."""
+        return super().of(task, asked._replace(damping=asked.damping or 1.0, averaging=asked.averaging or "last"))
+
     def run(self, data: Bounded, gate: Gate) -> Solution:
-        """The last iterate. The noise in dual variables is state of each row, drawn for all of them."""
+        """The mean of the last iterates. The noise in dual variables is state of each row, drawn for all of them."""
         task = self.task
         scale, clip = self._scale_and_clip(data)
         duals = Duals(task, data, newton=self.newton, scale=scale, least_norm=1.0)
         plain = mechanism(task, math.sqrt(2.0) * clip)
         deviation = gate.noise("updates", plain.sensitivity)
-        v = np.zeros((task.outputs, task.d + 1))
-        for _ in range(self.steps):
+        v = mean = np.zeros((task.outputs, task.d + 1))
+        for step in range(self.steps):
             rows = gate.sample("updates")
-            added = duals.move(rows, v * scale, self.batch, clip * SHRINK)
+            moved = duals.move(rows, v * scale, self.damping, clip * SHRINK)
             noise = gate.secret_normals((task.n, task.outputs))
             duals.put(rows, duals.at(rows) + deviation * noise[rows])
-            v = v + gate.release("updates", plain, added)
-        return solution(task, v, scale, deviation * math.sqrt(self.steps))
+            v = v + gate.release("updates", plain, moved)
+            if step >= self.steps - self.tail:
+                mean = mean + v / self.tail
+        return solution(task, mean, scale, deviation * added(self.steps, self.tail))
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,7 @@ class Sequential(Sampled):
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        usual = vars(Sampled.of(task, asked))
+        usual = vars(Sampled.of(task, asked._replace(damping=1.0)))
         return cls(**usual, passes=max(1, round(asked.n_passes or PASSES)))
 
     def releases(self, share: float) -> tuple[Release, ...]:
@@ -78,10 +86,10 @@ class Sequential(Sampled):
             nonlocal v
             at, released = 0, []
             for rows in batches:
-                old, added = duals.at(rows), np.zeros_like(v)
+                old, moved = duals.at(rows), np.zeros_like(v)
                 for i in rows:  # summed by itself: beside a large v its rounding would count
-                    added += duals.move(np.array([i]), (v + added) * scale, 1.0, clip * SHRINK)
-                both = np.concatenate([(duals.at(rows) - old).ravel(), added.ravel()])
+                    moved += duals.move(np.array([i]), (v + moved) * scale, 1.0, clip * SHRINK)
+                both = np.concatenate([(duals.at(rows) - old).ravel(), moved.ravel()])
                 noisy = tape.put(both, at)
                 at += both.size
                 duals.put(rows, old + noisy[: old.size].reshape(old.shape))

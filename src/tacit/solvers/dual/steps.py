@@ -18,47 +18,18 @@ from tacit.kernels import dual as kernels
 from tacit.kernels.given import Block, Csr, Noise
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
-from tacit.problems import HINGE, SQUARED
+from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Layout, Solution
+from tacit.solvers.dual.rules import Asked, bearing_of
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 
-PASSES = 10
 _BATCH = 300
 _KINK = 0.5  # the width over which the hinge's corner is rounded in steps over all rows, at first
 _MOST_STEPS = 3_000  # over all rows
 _CURVATURE_SHARE = 0.05
 _INTERCEPT = 2e-4  # the intercept's penalty where there is little noise: too small to move it, or the objective
 _AT_ONCE = 2_000_000  # numbers that steps made at once may need: their noise and their samples
-_SMALLEST = 1e-12  # strength of a penalty: without any there is no dual
-
-
-class Asked(NamedTuple):
-    """What the user set; None leaves it to the rule."""
-
-    n_passes: float | None
-    batch_size: int | None
-    clip: float | None
-    newton: bool  # a row's step is a single Newton step
-
-
-class _Bearing(NamedTuple):
-    """What a loss bears."""
-
-    far: float  # how far a dual variable may be
-    bearable: float  # the nu above which it is held back
-    long: float  # the nu below which there are more passes
-    penalty: float  # the least strength of the penalty
-
-    def reach(self, nu: float) -> float:
-        """The longest that a dual variable moves in a step, but for the damping."""
-        return self.far * min(1.0, (self.bearable / nu) ** 0.4)
-
-
-def _bearing(task: LinearTask) -> tuple[_Bearing, float]:
-    """What the loss of a task bears, and the task's nu."""
-    bearing = _Bearing(LIMIT, 0.005, 0.01, 0.003) if task.loss == SQUARED else _Bearing(1.0, 0.3, 0.1, 0.01)
-    return bearing, max(task.nu, 1e-300)
 
 
 @dataclass(frozen=True)
@@ -68,6 +39,7 @@ class _Steps(Algorithm[LinearTask]):
     layout: ClassVar[Layout] = "short rows"
 
     steps: int
+    tail: int  # the last steps, whose iterates are averaged
     reach: float  # the longest that a dual variable moves in a step, but for the damping
     penalty: float  # the least strength of the l2 penalty
     clip: float | None  # of an update; None: the longest of a row of the usual norm
@@ -79,19 +51,25 @@ class Sampled(_Steps):
     """Steps on samples of the rows."""
 
     batch: float  # expected rows in a step
+    damping: float  # rows of a batch that are taken to pull one way
 
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        bearing, nu = _bearing(task)
+        bearing, nu = bearing_of(task)
         batch = min(asked.batch_size or _BATCH, task.n)
-        passes = PASSES * min(max(1.0, math.sqrt(bearing.long / nu)), 10.0)
+        passes = asked.n_passes or bearing.passes(nu)
+        steps = max(1, round(passes * task.n / batch))
+        damping = max(1.0, batch * (asked.damping or bearing.damping))
+        enough = 2.0 * damping * task.width / (task.n * passes)  # penalty with which dual variables get all their way
         return cls(
             task,
-            steps=max(1, round((asked.n_passes or passes) * task.n / batch)),
+            steps=steps,
             batch=float(batch),
+            damping=damping,
+            tail=1 if asked.averaging == "last" else steps - steps // 2,
             reach=bearing.reach(nu),
-            penalty=bearing.penalty,
+            penalty=asked.penalty(task, min(bearing.penalty, enough)),
             clip=asked.clip,
             newton=asked.newton,
         )
@@ -106,23 +84,26 @@ class Sampled(_Steps):
         return (Release("updates", "gaussian", share=share, count=self.steps, sampling=self.sampling),)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
-        """The last iterate."""
+        """The mean of the last iterates. All of them are sums of what was released, so it costs nothing."""
         scale, clip = self._scale_and_clip(data)
         plain = mechanism(self.task, clip)
         sampled = SampledSteps(plain.sensitivity, self.task.n * clip)
         duals = Duals(self.task, data, newton=self.newton, scale=scale)
-        walk = _Walk(duals, np.zeros((self.task.outputs, self.task.d + 1)), scale, self.batch, clip * SHRINK)
+        walk = _Walk(duals, np.zeros((self.task.outputs, self.task.d + 1)), scale, self.damping, clip * SHRINK)
         most = max(1, round(_AT_ONCE / (walk.v.size + self.batch)))
-        while gate.left("updates"):
-            count = min(most, gate.left("updates"))
-            gate.release("updates", sampled, walk.v.size, count, walk)
-        return solution(self.task, walk.v, scale, gate.noise("updates", plain.sensitivity) * math.sqrt(self.steps))
+        v, mean = np.zeros_like(walk.v), np.zeros_like(walk.v)
+        while left := gate.left("updates"):
+            moved = gate.release("updates", sampled, walk.v.size, min(most, left), walk)
+            iterates = v.ravel() + np.cumsum(moved, axis=0)
+            v = iterates[-1].reshape(v.shape)
+            mean += iterates[max(0, left - self.tail) :].sum(axis=0).reshape(v.shape) / self.tail
+        return solution(self.task, mean, scale, gate.noise("updates", plain.sensitivity) * added(self.steps, self.tail))
 
     def _scale_and_clip(self, data: Bounded) -> tuple[Floats, float]:
-        """What turns v into weights, 1 / (n l2), and what an update is clipped to. The damping is the batch."""
+        """What turns v into weights, 1 / (n l2), and what an update is clipped to."""
         l2 = np.maximum(data.penalty.l2, self.penalty)
         scale = 1.0 / (self.task.n * np.append(l2, float(l2.mean())))
-        pull = self.batch * self.task.width * float(scale.mean())
+        pull = self.damping * self.task.width * float(scale.mean())
         return scale, self.clip or self.reach * math.sqrt(self.task.width) / (1.0 + pull)
 
 
@@ -135,17 +116,19 @@ class AllRows(_Steps):
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        bearing, nu = _bearing(task)
+        bearing, nu = bearing_of(task)
         growth = max(1.0, math.sqrt(task.calm))
         most = _MOST_STEPS * (4 if task.loss == HINGE else 1)  # whose dual is not curved
+        steps = max(1, round(asked.n_passes or min(most, most / 100 * growth)))
         return cls(
             task,
-            steps=max(1, round(asked.n_passes or min(most, most / 100 * growth))),
+            steps=steps,
             reach=bearing.reach(nu) * (min(growth, 4.0) if task.loss != HINGE else 1.0),
-            penalty=max(bearing.penalty / growth**2, _SMALLEST),
+            penalty=asked.penalty(task, bearing.penalty / growth**2),
             kink=_KINK / growth**2,
             clip=asked.clip,
             newton=asked.newton,
+            tail=steps - steps // 2 if asked.averaging == "tail" else 1,
         )
 
     def releases(self, share: float) -> tuple[Release, ...]:
@@ -156,7 +139,7 @@ class AllRows(_Steps):
         )
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
-        """The last iterate."""
+        """The last iterate; the mean of the last ones only where that was asked for, as there is little noise."""
         task = self.task
         l2 = np.maximum(data.penalty.l2, self.penalty)
         l2 = np.append(l2, min(float(l2.mean()), _INTERCEPT))
@@ -166,19 +149,29 @@ class AllRows(_Steps):
         clip = self.clip or self.reach * math.sqrt(task.width) / (1.0 + damping)
         plain = mechanism(task, clip)
         duals = Duals(task, data, newton=self.newton, kink=self.kink)
-        v = before = np.zeros((task.outputs, task.d + 1))
+        v = before = mean = np.zeros((task.outputs, task.d + 1))
         for step in range(self.steps):
             beta = step / (step + 3)
             ahead = v + beta * (v - before)
             duals.look_ahead(beta)
-            added = duals.move(duals.everyone, ahead * scale, damping, clip * SHRINK)
-            before, v = v, ahead + gate.release("updates", plain, added)
-        return solution(task, v, scale, gate.noise("updates", plain.sensitivity) * math.sqrt(self.steps))
+            moved = duals.move(duals.everyone, ahead * scale, damping, clip * SHRINK)
+            before, v = v, ahead + gate.release("updates", plain, moved)
+            if step >= self.steps - self.tail:
+                mean = mean + v / self.tail
+        return solution(task, mean, scale, gate.noise("updates", plain.sensitivity) * added(self.steps, self.tail))
 
 
 def mechanism(task: LinearTask, clip: float) -> GaussianVector:
     """For the sum of updates of norm `clip`."""
     return GaussianVector(Moves(task.n, depth=task.n).vector(clip), bound=task.n * clip)
+
+
+def added(steps: int, tail: int) -> float:
+    """The deviation of the mean of the last iterates of v, over that of the noise in one step.
+
+    A step's noise is in all iterates from then on; in the mean it is whole, but for that of the last steps.
+    """
+    return math.sqrt(steps - tail + float(np.sum(np.square(np.arange(1, tail + 1) / tail))))
 
 
 def solution(task: LinearTask, v: Floats, scale: Floats, spread: float) -> Solution:
