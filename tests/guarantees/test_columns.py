@@ -6,10 +6,8 @@ nothing, on the histories of wild and of calm runs; then the two rows that come 
 mistakes of the kinds that such a solver invites are made, and caught.
 """
 
-import itertools
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import pytest
@@ -18,41 +16,25 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 
 from tacit.blocks import Bounded
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit, audit
-from tacit.problems import LOSSES, Penalty
+from tacit.privacy import Gate, NoiseSource, audit
+from tacit.problems import Penalty
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import LinearTask
 from tacit.solvers import Coordinate, Greedy, Solver, coordinate
 from tacit.solvers.coordinate.columns import Columns
+from tests.solvers.support import task as problem
 
 from .cases import ROUNDING, claimed_mu, quiet
 from .recorder import transcript, twin
-from .worlds import evidence, half_the_noise, mu_between, two_worlds, wrong_noise
+from .worlds import ADJACENCIES, NOTHING, Repeated, evidence, half_the_noise, mu_between, two_worlds, wild, wrong_noise
 
 pytestmark = quiet
 
-ADJACENCIES = ("add-remove", "replace-one")
 every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
-NOTHING = 1e300  # a row of such numbers has no norm: it is silenced, as if it were not there
-wild = st.one_of(
-    st.floats(-3.0, 3.0),
-    st.sampled_from([0.0, 3.0, -5.0]),
-    st.floats(-1e140, 1e140),
-    st.floats(-1e-150, 1e-150),
-    st.just(NOTHING),
-)
 
 
 def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False, bounds=None):
-    return LinearTask(
-        unit=Unit("row", n),
-        d=d,
-        budget=Budget(epsilon, 1e-3, adjacency),
-        sparse=sparse,
-        loss=LOSSES[loss],
-        fit_intercept=fit_intercept,
-        bounds=bounds,
-    )
+    return problem(loss, n, d, sparse, fit_intercept, epsilon, adjacency, 1e-3, penalty=Penalty(), bounds=bounds)
 
 
 def rows_of(Z, targets):
@@ -60,21 +42,12 @@ def rows_of(Z, targets):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Repeated):
     """A solver with the whole budget, on rows that need not be bounded; new noise each time."""
 
     task: LinearTask
     solver: Solver
     penalty: Penalty | None = None
-
-    @cached_property
-    def calibrated(self):
-        releases = self.solver.at(self.task).releases(1.0)
-        return Plan(*releases).calibrate(self.task.budget, self.task.unit, "test")
-
-    @cached_property
-    def seeds(self):
-        return itertools.count()
 
     @property
     def claim(self):

@@ -17,19 +17,7 @@ from tacit.solvers import Sgd
 from tacit.solvers.sgd import _proximal
 from tests.preprocessing.support import neighbours, transcript
 
-from .support import (
-    bounded,
-    either_intercept,
-    either_table,
-    objective,
-    promise,
-    rows,
-    scikit_learn,
-    solve,
-    solved,
-    table,
-    task,
-)
+from .support import bounded, either, objective, promise, rows, scikit_learn, solve, solved, spread_rows, table, task
 
 every_loss = pytest.mark.parametrize("loss", [loss.name for loss in Sgd.serves.losses])
 repeatable = settings(derandomize=True, deadline=None, max_examples=200, database=None)
@@ -89,8 +77,8 @@ def optimum(loss, data, l2, l1, fit_intercept):
     [(loss.name, 0.01, 0.0) for loss in Sgd.serves.losses]
     + [(loss.name, 0.0, 0.02) for loss in Sgd.serves.losses if loss != MULTINOMIAL],  # for which there is no peer
 )
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 def test_without_noise_it_finds_the_optimum(loss, fit_intercept, sparse, l2, l1):
     n, d = 300, 4
     data = rows(loss, n, d, sparse, seed=1)
@@ -174,7 +162,7 @@ def rules(loss="logistic", n=10_000, d=20, mu=0.5, fit_intercept=True, **options
     return Sgd(**options).at(replace(task(loss, n, d, fit_intercept=fit_intercept, outputs=1), budget=budget))
 
 
-@either_intercept
+@either.intercept
 def test_usual_rules(fit_intercept):
     width = 20 + fit_intercept
     for loss, curvature in {"squared": 1, "logistic": 0.25, "multinomial": 0.5, "hinge": 1, "squared_hinge": 2}.items():
@@ -300,8 +288,8 @@ def test_another_accountant_finds_the_same_epsilon(n, epsilon):
 
 
 @every_loss
-@either_intercept
-@either_table
+@either.intercept
+@either.table
 @pytest.mark.parametrize("batch_size", [10, 60])
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, batch_size, monkeypatch):
     problem, solver = task(loss, 60, 4, sparse, fit_intercept), Sgd(batch_size=batch_size, n_passes=2)
@@ -375,7 +363,7 @@ def test_a_step_that_is_far_too_long_ends_in_numbers(loss):
         assert np.all(np.isfinite(found.noise))
 
 
-@either_table
+@either.table
 def test_an_empty_sample_is_a_step_of_noise_alone(sparse, monkeypatch):
     take(monkeypatch, np.array([], dtype=np.int64))
     with transcript() as steps:
@@ -393,7 +381,7 @@ def test_a_seed_repeats_a_run():
 
 
 @every_loss
-@either_table
+@either.table
 @pytest.mark.parametrize("epsilon", [1.0, 1e6], ids=["usual", "calm"])
 def test_one_row_moves_a_release_within_its_sensitivity(loss, sparse, epsilon):
     """On all rows: what a sampled release sees when the row takes part."""
@@ -421,17 +409,8 @@ def test_one_row_moves_a_release_within_its_sensitivity(loss, sparse, epsilon):
 @pytest.mark.parametrize(("n", "d"), [(400, 3), (1000, 10)])
 def test_the_stated_noise_is_right_within_a_factor_of_two(loss, n, d):
     """On all rows, so that noise is all that differs between runs."""
-    rng = np.random.default_rng(0)
-    Z = np.clip(rng.normal(size=(n, d)), -3, 3)
-    margins = 0.5 * Z.sum(axis=1) / math.sqrt(d) + rng.normal(size=n)
-    if loss == "squared":
-        targets = np.clip(margins / margins.std(), -3, 3)
-    elif loss == "multinomial":
-        targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
-    else:
-        targets = np.where(margins > 0, 1.0, -1.0)
     problem, solver = task(loss, n, d, epsilon=1.0), Sgd(batch_size=n)
-    runs = [run(problem, bounded(Z / Z.std(axis=0), targets), solver, seed=seed) for seed in range(25)]
+    runs = [run(problem, spread_rows(loss, n, d), solver, seed=seed) for seed in range(25)]
     seen = np.sqrt(np.mean(np.var([solution.weights for solution in runs], axis=0)))
     assert 0.5 < seen / runs[0].noise.mean() < 2.0
 

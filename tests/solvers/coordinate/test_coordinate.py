@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,24 +9,13 @@ from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
-from tacit.problems import SQUARED_HINGE, Penalty
+from tacit.problems import SQUARED_HINGE
 from tacit.problems.bounds import Bounds
 from tacit.solvers import Coordinate
 from tacit.solvers.coordinate.columns import Columns, Smoothness
 from tacit.solvers.coordinate.iterates import coordinates, outer_loops
 from tests.guarantees.recorder import transcript
-from tests.solvers.support import (
-    bounded,
-    either_adjacency,
-    either_intercept,
-    either_table,
-    objective,
-    rows,
-    scikit_learn,
-    solved,
-    table,
-    task,
-)
+from tests.solvers.support import bounded, either, objective, penalised, rows, scikit_learn, table, task
 from tests.units import ROWS
 
 LOSSES = [loss.name for loss in Coordinate.serves.losses]
@@ -33,14 +23,11 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 DEVIATION = 3.0  # of the stated noise from what is seen
 
 
-def solution(problem, data, l2=0.0, l1=0.0, low=-math.inf, high=math.inf, seed=0, **options):
-    """Run the solver with these options on the whole budget; the gate checks that the plan was kept."""
-    penalty = Penalty(l2=np.full(problem.d, l2), l1=np.full(problem.d, l1), low=low, high=high)
-    return solved(Coordinate(**options), problem, replace(data, penalty=penalty), seed)
+solution = partial(penalised, Coordinate)
 
 
-def weights(*args, **kwargs):
-    return solution(*args, **kwargs).weights
+def weights(*args, **given):
+    return solution(*args, **given).weights
 
 
 def stored(data, store):
@@ -65,7 +52,7 @@ def quiet_task(loss, n, d, store=np.asfortranarray, fit_intercept=True):
 
 
 @every_store
-@either_intercept
+@either.intercept
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_without_noise_it_agrees_with_scikit_learn(loss, store, fit_intercept):
     n, d = 500, 6
@@ -105,7 +92,7 @@ def test_without_noise_the_squared_hinge_is_solved():
     assert value(weights(quiet_task("squared_hinge", n, d), data, l2=l2)[0]) <= best * (1 + 1e-5)
 
 
-@either_table
+@either.table
 def test_without_noise_bounds_are_kept_and_used(sparse):
     n, d = 500, 6
     data = rows("squared", n, d, sparse, seed=4)
@@ -172,9 +159,9 @@ def test_the_stated_noise_is_what_is_seen_on_uncorrelated_columns(loss, averagin
 
 
 @every_loss
-@either_intercept
-@either_table
-@either_adjacency
+@either.intercept
+@either.table
+@either.adjacency
 def test_a_run_makes_the_releases_of_its_plan(loss, fit_intercept, sparse, adjacency):
     problem = task(loss, 60, 5, sparse, fit_intercept, 1.0, adjacency)
     with transcript() as steps:
@@ -424,7 +411,7 @@ def test_without_noise_constants_are_mean_squares(law):
 
 
 @either_law
-@either_adjacency
+@either.adjacency
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 3.0])
 def test_constants_are_floored_at_the_noise(epsilon, adjacency, law):
     data = rows("squared", 50, 6, seed=12)

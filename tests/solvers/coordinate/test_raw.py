@@ -14,7 +14,7 @@ from tacit.problems.bounds import Bounds
 from tacit.solvers import Coordinate
 from tacit.solvers.coordinate.columns import Columns, Smoothness
 from tests.guarantees.recorder import transcript
-from tests.solvers.support import bounded, either_adjacency, either_intercept, either_table, solved, task
+from tests.solvers.support import bounded, either, solved, task
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small):UserWarning")
 
@@ -37,8 +37,8 @@ def objective(X, y, coef, intercept, alpha):
     return 0.5 * np.mean((X @ coef + intercept - y) ** 2) + alpha * np.abs(coef).sum()
 
 
-@either_table
-@either_intercept
+@either.table
+@either.intercept
 @pytest.mark.parametrize("alpha", [0.001, 0.1])
 def test_without_noise_it_is_the_lasso_of_the_columns_as_they_are(alpha, fit_intercept, sparse):
     X, y = problem()
@@ -60,7 +60,7 @@ def test_without_noise_a_strength_of_logistic_regression_is_for_the_columns_as_t
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-3)
 
 
-@either_table
+@either.table
 def test_a_private_fit_comes_close_on_columns_of_very_different_size(sparse):
     X, y = problem(n=20_000)
     alpha, errors = 0.001, []
@@ -87,8 +87,8 @@ def test_values_inside_the_bounds_are_kept_and_those_outside_are_clipped_in_fit_
     np.testing.assert_array_equal(models[1].predict(far[:1]), models[1].predict(edge[:1]))
 
 
-@either_table
-@either_adjacency
+@either.table
+@either.adjacency
 @pytest.mark.parametrize("law", ["private", "laplace"])
 def test_constants_are_released_over_the_largest_squares_that_are_declared(sparse, adjacency, law):
     n, reach = 300, np.array([2.0, 40.0, 1e-3])

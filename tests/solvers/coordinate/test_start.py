@@ -12,7 +12,7 @@ from tacit.bounding.linear import Units
 from tacit.problems import Penalty
 from tacit.solvers import Coordinate
 from tacit.solvers.base import Solution
-from tests.solvers.support import either_intercept, either_table
+from tests.solvers.support import either
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small):UserWarning")
 
@@ -38,8 +38,8 @@ def test_weights_in_bounded_units_are_the_way_back_of_a_model(regression):
         np.testing.assert_array_equal(path, one)
 
 
-@either_table
-@either_intercept
+@either.table
+@either.intercept
 @pytest.mark.parametrize("kind", [LinearRegression, LogisticRegression])
 def test_a_fit_that_hardly_moves_returns_its_start(kind, sparse, fit_intercept):
     X, y = problem()
