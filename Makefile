@@ -91,6 +91,7 @@ wheel:
 
 bench: venv
 	$(BIN)/python -m benchmarks.cost.noise
+	$(BIN)/python -m benchmarks.cost.one_pass
 	$(BIN)/python -m benchmarks.cost.first_fit
 	$(BIN)/python -m benchmarks.cost.memory
 	$(BIN)/python -m benchmarks.rules.judges

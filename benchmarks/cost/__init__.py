@@ -1,4 +1,4 @@
-"""What the library costs: noise, the first fit, memory. Each file writes a table of what, ours and against what."""
+"""What the library costs: noise, a pass, the first fit, memory. Each file writes a table of what, ours and against."""
 
 import argparse
 import platform

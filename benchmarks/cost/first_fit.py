@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import cost
+from benchmarks.cost import memory
 from benchmarks.frame.timing import fresh, medians
 
 INTRO = """\
@@ -29,19 +30,6 @@ from tacit import LogisticRegression
 loaded = time.perf_counter() - start
 start = time.perf_counter(); LogisticRegression().fit(X, y); first = time.perf_counter() - start
 print(plain, loaded, first)
-"""
-
-_MEMORY = """
-import resource, warnings
-warnings.simplefilter("ignore")
-import numpy as np
-from tacit import LogisticRegression
-rng = np.random.default_rng(0)
-small = rng.normal(size=(100, {d})); LogisticRegression().fit(small, (small[:, 0] > 0).astype(int))
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-X = np.empty(({n}, {d})); rng.standard_normal(out=X); y = (X[:, 0] > 0).astype(int)
-LogisticRegression().fit(X, y)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base, X.nbytes)
 """
 
 
@@ -68,10 +56,10 @@ def rows(arguments: Any) -> cost.Rows:
     ours, plain = small_fits()
     starts = [printed(_FRESH) for _ in range(5)]
     loaded, first = (statistics.median(row[k] for row in starts) for k in (1, 2))
-    used, data = printed(_MEMORY.format(n=arguments.rows, d=100))
+    over = memory.over_data(estimator="LogisticRegression", solver="auto", passes=0, rows=arguments.rows)
     yield "a small fit (24 x 3), compiled", f"{ours * 1e3:.1f} ms", f"scikit-learn {plain * 1e3:.1f} ms"
     yield "first fit of a process, kernels cached", f"{first:.2f} s", f"and {loaded:.2f} s to import the estimators"
-    yield f"peak memory, {arguments.rows:,} x 100 float64, data included", f"{used / data:.2f}x the data", "-"
+    yield f"peak memory, {arguments.rows:,} x 100 float64, data included", f"{over:.2f}x the data", "-"
 
 
 if __name__ == "__main__":

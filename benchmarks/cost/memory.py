@@ -44,8 +44,9 @@ def fit(given: dict[str, Any]) -> tuple[int, int]:
     for rows in np.array_split(X, max(1, n // 10_000)):  # made in place, a few at a time
         rows[:] = rng.standard_normal(rows.shape)
     y = X[:, 0] + rng.standard_normal(n)
-    solver, options = SOLVERS[given["solver"]], {"n_passes": given["passes"]} if given["passes"] else {}
-    model = getattr(tacit, given["estimator"])(solver=solver(**options))
+    options = {"n_passes": given["passes"]} if given["passes"] else {}
+    solver = "auto" if given["solver"] == "auto" else SOLVERS[given["solver"]](**options)
+    model = getattr(tacit, given["estimator"])(solver=solver)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of few rows
         model.fit(X, y > 0 if hasattr(model, "predict_proba") else y)
@@ -57,14 +58,19 @@ def apart(**given: Any) -> list[int]:
     return json.loads(fresh("-m", "benchmarks.cost.memory", "--inside", json.dumps(OPTIONS | given)))
 
 
-def rows(arguments: Any) -> cost.Rows:
-    """One fit."""
-    given = {name: getattr(arguments, name) for name in OPTIONS}
+def over_data(**given: Any) -> float:
+    """The peak over the size of the data, of a fit whose kernels were compiled before."""
     apart(**given | {"rows": _SMALL})
     size, used = apart(**given)
+    return used / size
+
+
+def rows(arguments: Any) -> cost.Rows:
+    """One fit."""
+    over = over_data(**{name: getattr(arguments, name) for name in OPTIONS})
     passes = f", {arguments.passes:g} passes" if arguments.passes else ""
     shape = f"{arguments.rows:,} x {arguments.columns} float64, order {arguments.order}"
-    yield f"{arguments.estimator}, solver {arguments.solver}{passes}", shape, f"{used / size:.2f}x the data"
+    yield f"{arguments.estimator}, solver {arguments.solver}{passes}", shape, f"{over:.2f}x the data"
 
 
 def main(argv: list[str] | None = None) -> None:

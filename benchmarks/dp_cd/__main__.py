@@ -4,16 +4,17 @@
 
 "table": relative errors to the non-private optimum at 2, 5, 10, 20 and 50 passes, tuned for each number of passes on
 the paper's grid, for free, as the paper does; then ten fresh seeds at the best setting (Table 2). "untuned": the
-library's own rules. "trace": errors and seconds along the run with the best number of passes (Figures 1 to 3).
-"timing": the time of a pass (Table 3). Let the machine be quiet for these two, and leave OMP_NUM_THREADS alone: timing
-takes one BLAS thread and then all, everything else takes one.
+library's own rules. "plain": SGD without noise, on more batch sizes. "trace": errors and seconds along the run with the
+best number of passes (Figures 1 to 3). "timing": the time of a pass (Table 3). Let the machine be quiet for these two,
+and leave OMP_NUM_THREADS alone: timing takes one BLAS thread and then all, everything else takes one.
 """
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from benchmarks.dp_cd import problems, untuned
-from benchmarks.dp_cd.methods import METHODS, SGD, TRACED, timings
+from benchmarks.dp_cd.methods import METHODS, SGD, SGD_HERE, TRACED, timings
 from benchmarks.dp_cd.page import CoordinatePage
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.tuning import Point, tune
@@ -53,6 +54,15 @@ def run_untuned(job: Job) -> None:
             job.keep(rule, problem.epsilon, seed, {"relative error": error}, size=problem.shape)
 
 
+def run_plain(job: Job) -> None:
+    """SGD without noise and clipping at the best step of each batch size, at the most passes."""
+    problem, batches, passes = problems.problem(job.name), job.effort.plain_batches, max(job.effort.passes)
+    for seed in range(job.effort.plain_seeds):
+        errors = [replace(SGD_HERE, batches=(batch,)).noiseless_error(problem, passes, seed) for batch in batches]
+        scores = {"batch": list(map(float, batches)), "relative error": errors, "passes": float(passes)}
+        job.keep("sgd", None, seed, scores, size=problem.shape)
+
+
 def run_trace(job: Job) -> None:
     """Errors and seconds along the run with the number of passes that tuned best."""
     problem, method = problems.problem(job.name), METHODS[job.method]
@@ -81,6 +91,7 @@ BENCHMARK = Benchmark(
     {
         "table": Part(run_table, "sets", ("tuning", "table", "noiseless"), tuple(METHODS)),
         "untuned": Part(run_untuned, "sets"),
+        "plain": Part(run_plain, "plain"),
         "trace": Part(run_trace, "sets", methods=TRACED),
         "timing": Part(run_timing, lambda effort: (*effort.sets, *effort.timed)),
     },

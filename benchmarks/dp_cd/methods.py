@@ -153,10 +153,10 @@ class SGD:
         found = dp_sgd.descents(problem, problem.budget, [point], seed, passes, at)
         return [float(problem.relative_error(w)[0]) for w in found.last], found.seconds.tolist()
 
-    def noiseless_error(self, problem: Problem, passes: int) -> float:
+    def noiseless_error(self, problem: Problem, passes: int, seed: int = 0) -> float:
         """The relative error at the best step and batch, without noise and clipping: what noise is not to blame for."""
         points = [row[0]._replace(clip=1e12) for row in self.grid()]
-        weights = dp_sgd.descents(problem, Budget(math.inf, problem.delta), points, 0, passes).last[0]
+        weights = dp_sgd.descents(problem, Budget(math.inf, problem.delta), points, seed, passes).last[0]
         return float(problem.relative_error(weights).min())
 
     def pass_clock(self, problem: Problem, batch: int = 256) -> Callable[[], float]:
@@ -166,22 +166,64 @@ class SGD:
         return lambda: seconds(lambda: [descent.step() for _ in range(steps)])
 
 
-_PAPER = {"clipping": "coordinate", "order": "random", "averaging": "last"}
-_LAST, _TAIL = {"averaging": "last"}, {"averaging": "tail"}
+def _form(order: str) -> dict[str, Any]:
+    """The paper's algorithm, with coordinates in that order."""
+    return {"clipping": "coordinate", "order": order, "averaging": "last"}
 
+
+def _ours(order: str, averaging: str = "last") -> dict[str, Any]:
+    """The library's form, in that order."""
+    return {"order": order, "averaging": averaging}
+
+
+SGD_HERE = SGD("DP-SGD", "DP-SGD, here", "C1")
 METHODS: dict[str, Coordinate | SGD] = {
     "paper": Coordinate(
-        "DP-CD, the paper's form and accounting", _PAPER, "DP-CD, paper's form and accounting", "C0", paper=True
+        "DP-CD, the paper's form and accounting, random order",
+        _form("random"),
+        "DP-CD, paper's form and accounting, random",
+        "C0",
+        paper=True,
     ),
-    "form": Coordinate("DP-CD, the paper's form, our accounting", _PAPER, "paper's form, our accounting", "C9"),
-    "ours": Coordinate("DP-CD, ours, last iterate", _LAST, "**ours, last iterate**", "black"),
-    "tail": Coordinate("DP-CD, ours, tail average", _TAIL, "ours, tail average"),
-    "private": Coordinate("DP-CD, ours, private constants", _LAST, "ours, private constants", "C2", private=True),
+    "paper-cyclic": Coordinate(
+        "DP-CD, the paper's form and accounting, cyclic order",
+        _form("cyclic"),
+        "DP-CD, paper's form and accounting, cyclic",
+        "C4",
+        paper=True,
+    ),
+    "form": Coordinate(
+        "DP-CD, the paper's form, our accounting, random order",
+        _form("random"),
+        "paper's form, our accounting, random",
+        "C9",
+    ),
+    "ours": Coordinate(
+        "DP-CD, ours, last iterate, permuted order", _ours("permuted"), "ours, last iterate, permuted", "black"
+    ),
+    "ours-jittered": Coordinate(
+        "DP-CD, ours, last iterate, jittered order", _ours("jittered"), "**ours, last iterate, jittered**", "C5"
+    ),
+    "ours-cyclic": Coordinate(
+        "DP-CD, ours, last iterate, cyclic order", _ours("cyclic"), "ours, last iterate, cyclic", "C6"
+    ),
+    "tail": Coordinate(
+        "DP-CD, ours, tail average, permuted order", _ours("permuted", "tail"), "ours, tail average, permuted"
+    ),
+    "private": Coordinate(
+        "DP-CD, ours, private constants, permuted order",
+        _ours("permuted"),
+        "ours, private constants, permuted",
+        "C2",
+        private=True,
+    ),
     "greedy": Coordinate("greedy", {}, "greedy", "C3", solver="greedy"),
-    "sgd": SGD("DP-SGD", "DP-SGD, here", "C1"),
+    "sgd": SGD_HERE,
 }
 """By the names that records have."""
 TRACED = tuple(name for name, method in METHODS.items() if method.color)
+CLOCKED = ("paper", "form", "ours", "private", "greedy", "sgd")
+"""Those whose seconds are drawn; a pass in another order does the same work."""
 
 
 def _product_clock(problem: Problem, dtype: type[np.floating]) -> Callable[[], float]:

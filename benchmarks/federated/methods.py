@@ -7,9 +7,10 @@ of the parties being reported.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
@@ -163,11 +164,9 @@ def split_plan(plan: Plan, choosing: float) -> Plan:
 @contextmanager
 def choosing(part: float | None) -> Iterator[None]:
     """Both protocols with another split of the budget, if one is given."""
-    kept = {protocol: protocol.plan for protocol in (FeatureSharingProtocol, MarginalsProtocol)}
-    for protocol, plan in kept.items() if part is not None else ():
-        protocol.plan = lambda self, plan=plan: split_plan(plan(self), part)  # type: ignore[method-assign]
-    try:
+    with ExitStack() as changed:
+        for protocol in (FeatureSharingProtocol, MarginalsProtocol) if part is not None else ():
+            plan = protocol.plan
+            split = lambda self, plan=plan: split_plan(plan(self), part)  # noqa: E731
+            changed.enter_context(mock.patch.object(protocol, "plan", split))
         yield
-    finally:
-        for protocol, plan in kept.items():
-            protocol.plan = plan  # type: ignore[method-assign]

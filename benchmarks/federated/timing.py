@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import isgenerator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -40,42 +42,25 @@ class Watch:
             self.seconds += time.process_time() - start
 
     def around(self, function: Any) -> Any:
-        """The function, with its seconds counted."""
+        """The function, with its seconds counted; of a generator, those between its yields."""
 
         @wraps(function)
         def timed(*given: Any) -> Any:
             with self.running():
-                return function(*given)
+                found = function(*given)
+            return self._along(found) if isgenerator(found) else found
 
         return timed
 
-    def along(self, function: Any) -> Any:
-        """A generator, with the seconds between its yields counted."""
-
-        @wraps(function)
-        def timed(*given: Any) -> Any:
-            steps, answer = function(*given), None
-            while True:
-                with self.running():
-                    try:
-                        question = steps.send(answer)
-                    except StopIteration as end:
-                        return end.value
-                answer = yield question
-
-        return timed
-
-
-@contextmanager
-def watched(watch: Watch) -> Iterator[None]:
-    """The protocol's own work, counted."""
-    answer, coordinate = FeatureSharingProtocol.answer, FeatureSharingProtocol.coordinate
-    FeatureSharingProtocol.answer = watch.around(answer)  # type: ignore[method-assign]
-    FeatureSharingProtocol.coordinate = watch.along(coordinate)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        FeatureSharingProtocol.answer, FeatureSharingProtocol.coordinate = answer, coordinate  # type: ignore[method-assign]
+    def _along(self, steps: Any) -> Any:
+        answer = None
+        while True:
+            with self.running():
+                try:
+                    question = steps.send(answer)
+                except StopIteration as end:
+                    return end.value
+            answer = yield question
 
 
 def overhead(parties: int, rounds: int, seed: int) -> dict[str, float]:
@@ -94,7 +79,8 @@ def overhead(parties: int, rounds: int, seed: int) -> dict[str, float]:
     held = [Party(rng.standard_normal((ROWS, COLUMNS)), y, name=name) for name in names]
     nodes = [Node(study, party, warn=False) for party in held]
     coordinator, watch = Coordinator(study), Watch()
-    with watched(watch):
+    own = {name: watch.around(getattr(FeatureSharingProtocol, name)) for name in ("answer", "coordinate")}
+    with mock.patch.multiple(FeatureSharingProtocol, **own):
         start = time.process_time()
         outcome = coordinator.run(InProcess(nodes))
         whole = time.process_time() - start

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 
@@ -28,16 +29,22 @@ def in_turns(rounds: int, actions: Mapping[str, Callable[[], float]]) -> Iterato
 
 def medians(rounds: int, *actions: Callable[[], object]) -> list[float]:
     """The median time of each action, in turns."""
-    timed = {str(place): lambda action=action: seconds(action) for place, action in enumerate(actions)}
-    found = list(in_turns(rounds, timed))
-    return [statistics.median(took for _, name, took in found if name == place) for place in timed]
+    named = {str(place): action for place, action in enumerate(actions)}
+    return [statistics.median(took) for took in _taken(rounds, named, time.perf_counter).values()]
 
 
 def least(rounds: int, actions: Mapping[str, Callable[[], object]]) -> dict[str, float]:
     """The least of the processor's seconds of each action in turns: what others on the machine disturb least."""
-    timed = {name: lambda action=action: seconds(action, time.process_time) for name, action in actions.items()}
-    found = list(in_turns(rounds, timed))
-    return {place: min(took for _, name, took in found if name == place) for place in timed}
+    return {name: min(took) for name, took in _taken(rounds, actions, time.process_time).items()}
+
+
+def _taken(
+    rounds: int, actions: Mapping[str, Callable[[], object]], clock: Callable[[], float]
+) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    for _, name, took in in_turns(rounds, {name: partial(seconds, action, clock) for name, action in actions.items()}):
+        found[name].append(took)
+    return found
 
 
 def fresh(*argv: str) -> str:

@@ -21,18 +21,6 @@ from benchmarks.frame.records import Record
 from benchmarks.rules.tuned import Problem, RulePage, compared, pair, settings
 from tacit.solvers import choose
 
-CHOSE = (
-    *("california_housing", "ames", "diabetes", "msd_subset_year"),
-    *("breast_cancer", "digits", "phishing", "churn", "wine"),
-)
-JUDGED = (
-    *("hotel_rates", "diamonds", "deliveries", "wages"),
-    *("elec2", "adult", "credit", "hpc", "vote2016", "lending_club"),
-)
-SPARSE_TRUTHS = {  # rows, columns, columns that matter: those that chose the rule of "auto", and others
-    True: ((1_000, 1_000, 10), (20_000, 100, 5), (5_000, 2_000, 10), (20_000, 1_000, 30)),
-    False: ((3_000, 3_000, 15), (10_000, 500, 8), (2_000, 200, 20), (30_000, 1_500, 5)),
-}
 ALPHA = 0.01
 
 
@@ -42,12 +30,6 @@ def problem(name: str, most_rows: int) -> Problem:
     if kind == "regression":
         return Problem("squared", np.asfortranarray(Z), targets, l1=ALPHA)
     return Problem("logistic", np.asfortranarray(Z), targets, l2=1.0 / len(Z))
-
-
-def sparse_truths() -> dict[str, tuple[bool, tuple[int, int, int]]]:
-    """By name: whether they chose, and their sizes."""
-    pairs = [(chose, size) for chose in (False, True) for size in SPARSE_TRUTHS[chose]]
-    return {f"{active} of {d:,}": (chose, (n, d, active)) for chose, (n, d, active) in pairs}
 
 
 def sparse_truth(n: int, d: int, active: int) -> Problem:
@@ -83,7 +65,7 @@ def run_rule(job: Job) -> None:
 
 def run_greedy(job: Job) -> None:
     """Both solvers by their rules on a sparse truth."""
-    _, (n, d, active) = sparse_truths()[job.name]
+    n, d, active = job.effort.sparse[job.name]["size"]
     found = sparse_truth(min(n, job.effort.most_rows * 10), min(d, job.effort.most_rows), active)
     for epsilon in job.effort.epsilons:
         scores = {"rule": found.run("coordinate", epsilon, range(job.effort.seeds))}
@@ -95,7 +77,7 @@ class CoordinatePage(RulePage):
     """Both pages."""
 
     template = Path(__file__).with_name("coordinate.md")
-    alpha, chose = ALPHA, CHOSE
+    alpha = ALPHA
     words = ("Sets that took no part in the choice of the rules", "Sets that chose")
 
     def beside(self, record: Record) -> dict[str, str]:
@@ -108,11 +90,10 @@ class CoordinatePage(RulePage):
         return super().row(record) | self.beside(record)
 
     def sparse(self) -> Iterator[dict[str, Any]]:
-        known = sparse_truths()
+        records = [r for r in self.results.rows("greedy") if r.model == "coordinate"]
         for chose, words in ((False, "Took no part in the choice of the rules"), (True, "Chose")):
-            found = [r for r in self.results.rows("greedy") if r.model == "coordinate" and known[r.set][0] == chose]
-            rows = [vars(r) | {"rule": pair(r, "rule")} | self.beside(r) for r in found]
-            yield {"part": words, "rows": rows}
+            part = [r for r in records if self.effort.sparse[r.set]["chose"] == chose]
+            yield {"part": words, "rows": [vars(r) | {"rule": pair(r, "rule")} | self.beside(r) for r in part]}
 
     def write(self, folder: Path, name: str) -> None:
         super().write(folder, name)
@@ -122,7 +103,7 @@ class CoordinatePage(RulePage):
 BENCHMARK = Benchmark(
     "coordinate_rule",
     __doc__,
-    {"rule": Part(run_rule, (*JUDGED, *CHOSE)), "greedy": Part(run_greedy, lambda _: tuple(sparse_truths()))},
+    {"rule": Part(run_rule, lambda effort: effort.judged + effort.chose), "greedy": Part(run_greedy, "sparse")},
     CoordinatePage,
     Path(__file__).with_suffix(".toml"),
 )

@@ -101,7 +101,6 @@ def pair(record: Record, score: str, digits: int = 4) -> str:
 class RulePage(Page):
     """A section for the sets that judge and one for those that chose."""
 
-    chose: tuple[str, ...]
     words = ("Sets that took no part in the choice of the rule", "Sets that chose")
 
     def settings(self) -> int:
@@ -115,7 +114,7 @@ class RulePage(Page):
     def groups(self) -> Iterator[dict[str, Any]]:
         records = [r for r in self.results.rows("rule") if "tuned" in r.scores]
         for chose, words in enumerate(self.words):
-            part = [r for r in records if (r.set in self.chose) == chose]
+            part = [r for r in records if (r.set in self.effort.chose) == chose]
             if part:
                 ratios = [r.scores["ratio"][0] for r in part]
                 worst = max((r.scores["rule"][0] for r in part if r.epsilon == SMALLEST), default=math.nan)

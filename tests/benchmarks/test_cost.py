@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.cost import first_fit, main, memory, noise
+from benchmarks.cost import first_fit, main, memory, noise, one_pass
 from benchmarks.frame.timing import least, medians
 
 
@@ -29,6 +29,16 @@ def test_a_page_has_its_title_its_command_and_its_rows(module, tmp_path, capsys)
     assert capsys.readouterr().out == page
     assert f"`python -m benchmarks.cost.{name}`, Python 3." in page
     assert page.endswith("| what | ours | against |\n|---|---|---|\n| one | 2 s | 3 s |\n")
+
+
+def test_every_kernel_is_timed_against_a_product(tmp_path, capsys):
+    one_pass.main(["--rows", "700", "--columns", "3", "--words", "60", "--rounds", "1", "--out", str(tmp_path)])
+    page = (tmp_path / "pass.md").read_text()
+    assert capsys.readouterr().out == page
+    rows = page.split("|---|---|---|\n")[1].splitlines()
+    assert [re.match(r"\| (\w+)", row)[1] for row in rows] == [*3 * ["gradient"], "coordinate", "dual", "Frank"]
+    for row in rows:
+        assert re.fullmatch(r"\| .*, 700 x (3|60) \| [\d.]+ ms \| [\d.e+-]+x of .*X @ [vV]\)`.*, [\d.]+ ms \|", row)
 
 
 def test_small_parts_of_the_noise_layer_are_timed(monkeypatch):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
-from benchmarks.rules import coordinate, dual, judges, text
+from benchmarks.rules import coordinate, dual, judges, order, text
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
 from tacit.solvers.text import steps
@@ -28,12 +28,12 @@ def tiny(monkeypatch):
         return X, TARGETS[name], "regression" if name == "line" else "classification"
 
     monkeypatch.setattr(sets, "load", load)
-    monkeypatch.setattr(coordinate, "SPARSE_TRUTHS", {True: ((200, 30, 2),), False: ((300, 20, 2),)})
+    sparse = {"2 of 20": {"size": (300, 20, 2), "chose": False}, "2 of 30": {"size": (200, 30, 2), "chose": True}}
     for module in (coordinate, dual):
         part = dataclasses.replace(module.BENCHMARK.parts["rule"], sets=("line", "two", "absent"))
         monkeypatch.setitem(module.BENCHMARK.parts, "rule", part)
-        monkeypatch.setattr(module.BENCHMARK.page, "chose", ("two",))
-        monkeypatch.setattr(module.BENCHMARK, "quick", module.BENCHMARK.quick.but(epsilons=[1.0]))
+        few = module.BENCHMARK.quick.but(epsilons=[1.0], chose=["two"], sparse=sparse)
+        monkeypatch.setattr(module.BENCHMARK, "quick", few)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -47,6 +47,24 @@ def test_excess_is_between_the_minimum_and_the_zero_model():
             found, spread = dual.run_at(other, float("inf"), range(1))
             assert -1e-6 <= found < 2e-3
             assert spread == 0.0
+
+
+@pytest.mark.usefixtures("tiny")
+def test_orders_are_set_next_to_new_permutations(monkeypatch, tmp_path):
+    for name in ("standardised", "raw"):
+        part = dataclasses.replace(order.BENCHMARK.parts[name], sets=("line", "two", "absent"))
+        monkeypatch.setitem(order.BENCHMARK.parts, name, part)
+    monkeypatch.setattr(order.BENCHMARK, "quick", order.BENCHMARK.quick.but(epsilons=[10.0]))
+    order.BENCHMARK.main(["--quick", "--out", str(tmp_path), "--parts", "standardised", "raw"])
+    page = (tmp_path / "order_rule.md").read_text()
+    told = [line for line in page.splitlines() if line.startswith(("| line", "| two"))]
+    assert [line.split(" | ")[0] for line in told] == ["| line", "| two", "| line, weak", "| line, strong", "| two"]
+    excess = np.array([[float(cell.split(" ± ")[0]) for cell in line.strip("| ").split(" | ")[3:]] for line in told])
+    assert excess.shape == (5, len(order.MODELS))
+    assert np.all(excess < 0.1)
+    (weak, problem), _ = order.raw("line", 300)
+    assert weak == "line | weak"
+    assert problem.run("cyclic", float("inf"), range(1))[0] == pytest.approx(0.0, abs=1e-4)
 
 
 @pytest.mark.usefixtures("tiny")

@@ -50,6 +50,7 @@ SHAPES = {  # the sensitivity, all that a row can add, and how near the stated d
     "columns": (MOVES.columns(R, R, 3), BALL, 1.0),
     "unit columns": (MOVES.unit_columns(3), CUBE, 1.0),
     "squares": (MOVES.squares(2.0, 5.0, 6), SIMPLEX, 0.9),
+    "squares that no sum holds": (MOVES.squares(1.0, 3.0, 3), np.abs(np.vstack([CUBE, np.zeros((1, 3))])), 1.0),
     "moments": (
         MOVES.moments(),
         np.hstack([both := at_most(np.vstack([ALONG, DIAGONAL]), 1.0), np.square(both)]),
@@ -72,6 +73,16 @@ def test_the_rounding_of_the_sum_is_part_of_it(stated, terms):
     slack = float_sum_slack(N, 0.1 * np.linalg.norm(terms, axis=1).max(), 30)
     assert stated.add_remove >= np.linalg.norm(terms, axis=1).max() + slack
     assert stated.replace_one >= np.linalg.norm(terms[:, None] - terms[None, :], axis=2).max() + slack
+
+
+@pytest.mark.parametrize(
+    ("stated", "terms"),
+    [(MOVES.sizes(2.0, 5.0, 6), SIMPLEX), (MOVES.sizes(1.0, 3.0, 3), np.vstack([np.ones((1, 3)), np.zeros((1, 3))]))],
+)
+def test_no_row_moves_sizes_further_in_the_norm_of_laplace_noise(stated, terms):
+    furthest, apart = np.abs(terms).sum(axis=1).max(), np.abs(terms[:, None] - terms[None, :]).sum(axis=2).max()
+    assert stated.add_remove * (1.0 - 1e-9) <= furthest < stated.add_remove
+    assert stated.replace_one * (1.0 - 1e-9) <= apart < stated.replace_one
 
 
 def test_what_is_summed_may_be_longer_than_what_it_makes():

@@ -130,6 +130,10 @@ REFUSED_PARAMETERS = [
     {"epsilon": 1e-9, "delta": 1e-300},
     *[{"adjacency": v} for v in ("", "remove", None, 3)],
     *[{"row_norm": v} for v in (-1.0, 0.0, math.nan, math.inf, "1", 1e-300, 1e300)],
+    *[{"bounds": v} for v in (3, "ab", (1, 0), (1, 1), (0, math.nan), (0, math.inf), (0, "1"), (-1e101, 0), (0, 1, 2))],
+    *[{"bounds": v} for v in ([(0, 1)] * 3, [(0, 1)] * 5, [(0, 1), (1, 0), None, None], [0, 1, 2, 3], [(0, 1), 2])],
+    *[{"bounds": v} for v in ({"age": (0, 1)}, {4: (0, 1)}, {-1: (0, 1)}, {0: 1}, {0: (2, 1)}, {1.0: (0, 1)})],
+    {"bounds": (0, 1), "row_norm": 1.0},
     *[{"solver": v} for v in ("lbfgs", None, 1)],
     *[{"fit_intercept": v} for v in ("yes", None, 1)],
     *[{"random_state": v} for v in (-1, 1.5, "1", np.random.RandomState(0), np.random.default_rng(0))],
@@ -146,7 +150,7 @@ REFUSED_OPTIONS = [
     *[(name, {"n_passes": v}) for name in ("coordinate", "dual") for v in (0, -1.0, math.nan, math.inf, "1", True)],
     *[("sgd", {"n_passes": v}) for v in (0, -1.0, math.nan, math.inf, "1", True)],
     *[(name, {"batch_size": v}) for name in ("dual", "sgd") for v in (0, -1, 1.5, "1", True)],
-    *[("coordinate", {"order": v}) for v in ("Cyclic", None, 1, "random")],  # "random" does not go with clipping="row"
+    *[("coordinate", {"order": v}) for v in ("Cyclic", "", 1, "random")],  # "random" does not go with clipping="row"
     *[("coordinate", {"clipping": v}) for v in ("rows", None, 2.0)],
     *[(name, {"clip": v}) for name in ("coordinate", "greedy", "dual", "frank-wolfe") for v in NOT_SIZES],
     *[(name, {"step": v}) for name in ("coordinate", "greedy", "frank-wolfe") for v in NOT_SIZES],
@@ -160,6 +164,11 @@ REFUSED_OPTIONS = [
         for name in ("coordinate", "greedy")
         for v in ("public", None, 1.0, [1, 1, 1, 0], [1, 1, 1, -1.0], [1, 1, 1, math.nan], [1, 1, 1, math.inf])
     ],
+    *[("coordinate", {"smoothness_share": v}) for v in (0.0, 1.0, -0.1, math.nan, "0.1", True)],
+    *[("coordinate", {"coef_init": v}) for v in ([1.0] * 3, [[1.0] * 4], ["1"] * 4, [1, 1, 1, math.inf], 1.0, "zero")],
+    *[("coordinate", {"intercept_init": v}) for v in (math.nan, math.inf, 1e200, "1", True)],
+    *[("coordinate", {"rescale": v}) for v in (None, 1, "no", False)],  # False needs bounds of all columns
+    *[("coordinate", {"keep_path": v}) for v in (None, 1, "yes")],
     *[("coordinate", {"smoothness": v}) for v in ([1.0] * 3, [1.0] * 5, [[1.0] * 4], ["1"] * 4, [True] * 4)],
 ]
 OWN_PARAMETERS = [

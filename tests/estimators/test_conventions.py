@@ -23,6 +23,7 @@ COMMON = {
     "epsilon": 1.0,
     "delta": None,
     "adjacency": "add-remove",
+    "bounds": None,
     "row_norm": None,
     "solver": "auto",
     "fit_intercept": True,
@@ -31,7 +32,7 @@ COMMON = {
     "verbose": 0,
 }
 OWN = {
-    "LogisticRegression": {"C": 1.0, "classes": None, "l1_radius": None},
+    "LogisticRegression": {"C": 1.0, "l1_ratio": 0.0, "classes": None, "l1_radius": None},
     "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None, "l1_radius": None},
     "LinearRegression": {"y_bounds": None, "l1_radius": None},
     "Ridge": {"alpha": 1.0, "y_bounds": None},

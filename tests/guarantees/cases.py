@@ -51,6 +51,7 @@ class Fit:
     clip_low: Any
     clip_high: Any
     y_bounds: tuple[float, float] | None
+    path: tuple[Any, Any] | None
     plan: Promise
     guarantee: Guarantee
 
@@ -61,7 +62,7 @@ def private_fit(request, X, targets):
     units = fitted.units
     model = units.model(fitted.result, request.task.penalty)
     told = model.coef, model.coef_noise, model.intercept, units.features.low, units.features.high, units.y_bounds
-    return Fit(*told, fitted.promise, fitted.guarantee)
+    return Fit(*told, model.path, fitted.promise, fitted.guarantee)
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,14 @@ class Case:
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
     def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, **asked):
-        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius."""
+        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius, bounds of columns."""
         task = LinearTask(
             unit=Unit("row", n),
             d=d,
             budget=Budget(epsilon, delta, self.adjacency),
             sparse=self.sparse,
             row_norm=20.0 if self.declared else None,
+            bounds=asked.get("bounds"),
             loss=LOSSES[self.loss],
             outputs=CLASSES if self.is_multiclass else 1,
             fit_intercept=fit_intercept,
@@ -112,6 +114,13 @@ class Case:
             few = {"greedy": 5, "frank-wolfe": 12}.get(self.solver.name)
             return self.solver() if few is None else self.solver(n_iter=few)
         return self.solver(batch_size=n, n_passes=20) if self.whole else self.solver(batch_size=n // 4, n_passes=5)
+
+    @property
+    def start(self):
+        """The coefficients and the intercept that a fit begins with."""
+        solver = self.made(N)
+        coef, intercept = getattr(solver, "coef_init", None), getattr(solver, "intercept_init", None)
+        return np.zeros(D + 1) if coef is None else np.append(coef, intercept)
 
     def has_option(self, name):
         return name in signature(self.solver).parameters
@@ -182,13 +191,18 @@ class Case:
 
 
 # Every order, clipping and averaging of the coordinate solver, and constants that need no release; the rule's own are
-# permuted, by rows and private.
+# jittered, by rows and private. Parts of passes, and a start that is not zero.
+START = {"coef_init": (0.5, -0.1, 1.0), "intercept_init": 2.0, "keep_path": True}
 VARIANTS = {
     "cyclic periodic": {"order": "cyclic", "averaging": "periodic"},
     "coordinate clipping, last": {"clipping": "coordinate", "averaging": "last"},
     "random, two loops": {"order": "random", "clipping": "coordinate", "averaging": 2, "n_passes": 5},
     "cyclic coordinate clipping, tail": {"order": "cyclic", "clipping": "coordinate", "averaging": "tail"},
     "declared smoothness, three loops": {"smoothness": (1.0, 0.7, 0.2), "averaging": 3, "n_passes": 7, "clip": 0.4},
+    "part of a pass": {"n_passes": 1.7, "averaging": "last", "order": "permuted"},
+    "laplace smoothness": {"smoothness": "laplace", "smoothness_share": 0.3, "n_passes": 3},
+    "few updates from a start": {"n_passes": 0.6, "clipping": "coordinate"} | START,
+    "part of a pass from a start": {"n_passes": 2.75, "smoothness": (1.0, 0.7, 0.2)} | START,
 }
 # What the paper compares the dual solver with, and its inner step; steps that take all rows are in `test_dual`.
 DUAL_VARIANTS = {

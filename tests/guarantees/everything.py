@@ -31,8 +31,9 @@ from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Dual, FrankWolfe
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
@@ -178,6 +179,7 @@ ROWS = {
     "last column": [0.0, 0.0, 1e6],
     "all columns": [1e6, 1e6, 1e6],
     "all but the first": [-1e6, 1e6, 1e6],
+    "no number": [math.nan, 1.0, -1e6],
 }
 
 
@@ -265,6 +267,10 @@ _MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lamb
 def _more_forms() -> Iterator[Entry]:
     """Options that lead to another form of a solver."""
     for case in BASIC:
+        if case.solver.name == "coordinate":
+            for form, options in RAW_FORMS.items():
+                raw = replace(case, sparse=form != "columns as they are")
+                yield of_case(raw, form=form, bounds=ALL_DECLARED, solver=Coordinate(rescale=False, **options))
         if case.adjacency == "replace-one" or case.whole:
             continue
         if case.solver.name == "dual" and case.loss != "logistic":
@@ -272,18 +278,39 @@ def _more_forms() -> Iterator[Entry]:
             yield of_case(case, form="momentum tail", epsilon=1e6, solver=Dual(n_passes=8, averaging="tail"))
         if case.solver.name == "coordinate":
             yield of_case(case, form="one scale")
+        if case.solver.name == "greedy":
+            yield of_case(case, form="laplace", solver=Greedy(n_iter=5, smoothness="laplace"))
+        if not case.declared:
+            yield of_case(case, form="declared columns", bounds=SOME_DECLARED)
         if case.solver.name == "frank-wolfe":
             for form, asked in VERTEX_FORMS.items():
                 for sparse in (False, True):
                     yield of_case(replace(case, sparse=sparse), form=form, **asked)
 
 
+def _loose_forms() -> Iterator[Entry]:
+    """Declared columns where no row need reach what is stated: they are not as wide as others can be."""
+    for case in BASIC:
+        if not case.declared and not case.whole:
+            yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
+            yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)
+            if case.adjacency == "replace-one":
+                yield of_case(case, form="declared columns", bounds=SOME_DECLARED)
+
+
+SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
+ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
+RAW_FORMS: dict[str, dict[str, Any]] = {
+    "columns as they are": {},
+    "columns as they are, laplace": {"smoothness": "laplace", "n_passes": 2.5},
+}
 VERTEX_FORMS: dict[str, dict[str, Any]] = {
     "two-level": {"solver": FrankWolfe(n_iter=12, sampler="two-level")},
     "gumbel": {"solver": FrankWolfe(n_iter=12, sampler="gumbel")},
     "declared entries": {"solver": FrankWolfe(n_iter=12, entry_bound=2.0), "l1_radius": 3.0},
 }
 FITS = [*(of_case(case) for case in CASES + WIDE + TEXT + TUNED), *_more_forms()]
+LOOSE = [*_loose_forms()]
 
 
 # --- PCA -------------------------------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class Step:
     def moved(self, other):
         """How far the other world's row moves this release, as a part of what the code allows for."""
         self.require_alike(other)
-        change = other.exact - self.exact
+        change = np.nan_to_num(other.exact, nan=0.0) - np.nan_to_num(self.exact, nan=0.0)  # as mechanisms count it
         if self.is_selection:
             return float(np.ptp(change)) / self.sensitivity
         if self.kind == "objective":  # the linear terms that lead to the same weights

@@ -20,6 +20,7 @@ from scipy.sparse import csc_array
 from tacit.blocks import Bounded
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit, audit
 from tacit.problems import LOSSES, Penalty
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import LinearTask
 from tacit.solvers import Coordinate, Greedy, Solver, coordinate
 from tacit.solvers.coordinate.columns import Columns
@@ -42,7 +43,7 @@ wild = st.one_of(
 )
 
 
-def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False):
+def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, sparse=False, bounds=None):
     return LinearTask(
         unit=Unit("row", n),
         d=d,
@@ -50,6 +51,7 @@ def task_of(n, d, adjacency, loss="squared", fit_intercept=False, epsilon=5.0, s
         sparse=sparse,
         loss=LOSSES[loss],
         fit_intercept=fit_intercept,
+        bounds=bounds,
     )
 
 
@@ -109,15 +111,23 @@ def runs(draw, solver, clipping="row"):
     fit_intercept, sparse = draw(st.booleans()) and (silenced or adjacency == "replace-one"), draw(st.booleans())
     options = {"step": draw(st.sampled_from([None, 0.1, 100.0])), "clip": draw(st.sampled_from([None, 1e-3, 1.0, 1e3]))}
     if solver is Coordinate:
-        orders = ["permuted", "cyclic"] + ["random"] * (clipping == "coordinate")
-        options |= {"order": draw(st.sampled_from(orders)), "clipping": clipping, "n_passes": draw(st.integers(1, 3))}
-        options["averaging"] = draw(st.sampled_from([None, "last", 2]))
+        orders = [None, "permuted", "cyclic"] + ["random"] * (clipping == "coordinate")
+        options |= {"order": draw(st.sampled_from(orders)), "clipping": clipping}
+        options["n_passes"] = draw(st.sampled_from([1, 2, 3, 0.2, 0.7, 1.5]))
+        options["averaging"] = draw(st.sampled_from([None, "last", "periodic", 2]))
+        if draw(st.booleans()):
+            options["coef_init"] = [draw(st.sampled_from([0.0, 0.5, -20.0, 1e80])) for _ in range(d)]
     else:
         options["n_iter"] = draw(st.integers(1, 4))
+    epsilon = draw(st.sampled_from([0.01, 1.0, 30.0, 1e5]))
     if draw(st.booleans()):
         options["smoothness"] = tuple(draw(st.sampled_from([1e-6, 0.3, 1.0, 40.0, 1e8])) for _ in range(d))
-    epsilon = draw(st.sampled_from([0.01, 1.0, 30.0, 1e5]))
-    task = task_of(n, d, adjacency, loss, fit_intercept, epsilon, sparse)
+    elif epsilon == 1.0 and draw(st.booleans()):
+        options["smoothness"] = "laplace"
+    bounds = Bounds(-np.ones(d), np.full(d, 2.0)) if silenced and draw(st.booleans()) else None
+    if bounds is not None:
+        options["rescale"] = draw(st.booleans())
+    task = task_of(n, d, adjacency, loss, fit_intercept, epsilon, sparse, bounds)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     l2, l1 = rng.random((2, d)) * draw(st.sampled_from([0.0, 1.0]))
     low, high = draw(st.sampled_from([(-math.inf, math.inf), (0.0, math.inf), (-0.1, 2.0), (1e6, 1e9)]))
@@ -149,10 +159,10 @@ def test_no_row_changes_a_release_by_more_than_it_says(solver, clipping, data):
     pairs = two_worlds(run, *worlds)
     assert most_moved(pairs) <= 1.0 + 1e-12
     if clipping == "coordinate":  # no value by more than the unit that it is noised in
-        for step, other in (pair for pair in pairs if pair[0].name == "passes"):
+        for step, other in (pair for pair in pairs if pair[0].name != "smoothness"):
             one = 2.0 if run.task.budget.adjacency == "replace-one" else 1.0
             assert np.abs(step.exact - other.exact).max() <= one + step.tape.step
-            assert step.sensitivity == pytest.approx(one * math.sqrt(run.task.width))
+            assert step.sensitivity == pytest.approx(one * math.sqrt(len(step.exact)))
 
 
 # --- the two rows that come closest to the bound ----------------------------------------------------------------------
@@ -185,7 +195,7 @@ def few_passes(adjacency, **options):
 
 @every_adjacency
 @pytest.mark.parametrize("name", ["one coordinate", "spread"])
-@pytest.mark.parametrize("order", ["permuted", "cyclic"])
+@pytest.mark.parametrize("order", ["jittered", "permuted", "cyclic"])
 def test_the_closest_rows_take_all_of_mu_and_not_more(name, adjacency, order):
     run = few_passes(adjacency, order=order)
     rows, other = closest_rows(name, adjacency)
@@ -195,9 +205,10 @@ def test_the_closest_rows_take_all_of_mu_and_not_more(name, adjacency, order):
 
 
 @every_adjacency
+@pytest.mark.parametrize("passes", [3, 2.34, 0.67])
 @pytest.mark.parametrize("order", ["permuted", "random"])
-def test_clipping_by_coordinate_is_tight_for_a_row_that_fills_all_of_them(adjacency, order):
-    run = few_passes(adjacency, order=order, clipping="coordinate")
+def test_clipping_by_coordinate_is_tight_for_a_row_that_fills_all_of_them(adjacency, order, passes):
+    run = few_passes(adjacency, order=order, clipping="coordinate", n_passes=passes)
     rows, other = closest_rows("spread", adjacency)
     assert 0.999 * run.claim <= mu_between(two_worlds(run, rows, other)) <= run.claim * ROUNDING
 
@@ -245,8 +256,20 @@ def test_an_intercept_that_is_not_counted_is_caught(adjacency, monkeypatch):
 
 @every_adjacency
 def test_visiting_a_coordinate_twice_in_a_pass_is_caught(adjacency, monkeypatch):
-    monkeypatch.setattr(coordinate, "_order", lambda *_: np.array([0, 0, 2], dtype=np.int64))
+    monkeypatch.setattr(coordinate, "coordinates", lambda *_: np.array([0, 0, 2], dtype=np.int64))
     assert most_moved(two_worlds(few_passes(adjacency), *closest_rows("one coordinate", adjacency))) > 1.3
+
+
+@every_adjacency
+def test_a_part_of_a_pass_with_less_noise_than_its_updates_cost_is_caught(adjacency, monkeypatch):
+    """By rows one update can take all of the bound; by coordinates k of them cost sqrt(k)."""
+    rows, other = closest_rows("spread", adjacency)
+    capped = few_passes(adjacency, clipping="coordinate", n_passes=0.67)
+    one = few_passes(adjacency, order="cyclic", n_passes=0.34)
+    assert most_moved(two_worlds(one, *closest_rows("one coordinate", adjacency))) > 0.9
+    honest = coordinate._Clipping.release_of
+    monkeypatch.setattr(coordinate._Clipping, "release_of", lambda self, part: honest(self, part / 2))
+    assert most_moved(two_worlds(capped, rows, other)) > 1.3
 
 
 def test_random_order_with_rows_clipped_is_refused_in_the_plan():

@@ -25,7 +25,7 @@ from tacit.solvers.dual.paper import Published
 from tacit.solvers.dual.steps import Duals
 
 from .cases import BASIC, ROUNDING, N, is_long, quiet
-from .everything import EVERYTHING, FITS, Entry, of_case
+from .everything import EVERYTHING, FITS, LOOSE, Entry, of_case
 from .mutants import PAGE, written
 from .recorder import transcript
 from .steps import LeakError, Missing
@@ -85,6 +85,13 @@ def test_no_row_moves_a_release_too_far_and_every_smaller_sensitivity_is_caught(
         assert reach.too_small(mutant=name) == {name}
     if any(release.kind == "objective" for release in entry.plan.releases):
         assert MUTANT < reach.curved <= 1.0 + 1e-4  # by a difference quotient
+
+
+@pytest.mark.parametrize("entry", _params(LOOSE))
+def test_no_row_moves_a_release_of_declared_columns_too_far(entry):
+    reach = Reach(entry)
+    assert sorted(reach.moved) == entry.releases
+    assert reach.too_small() == reach.beyond(entry.most) == set()
 
 
 BLOCK = 1024

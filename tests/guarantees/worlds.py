@@ -69,13 +69,18 @@ def evidence(run, one, other):
 def wrong_noise(steps: list[Step]) -> set[str]:
     """Names of the releases whose noise is not what it should be, or missing.
 
-    Gaussian noise by a chi-square test; selections by the mean log-weight of what was drawn.
+    Gaussian noise by a chi-square test, Laplace noise by its mean size; selections by the mean log-weight of what was
+    drawn.
     """
     wrong = set()
     for name in {step.name for step in steps}:
         named = [step for step in steps if step.name == name]
         if named[0].is_selection:
             away, spread = choices(named)
+        elif named[0].kind == "laplace":  # sizes over the scale are exponential, of mean and deviation 1
+            sizes = sum(np.sum(np.abs(step.released - step.exact)) / step.noise for step in named)
+            freedom = sum(step.freedom for step in named)
+            away, spread = sizes - freedom, math.sqrt(freedom)
         else:
             squares = sum(np.sum(np.square(step.released - step.exact)) / step.noise**2 for step in named)
             freedom = sum(step.freedom for step in named)

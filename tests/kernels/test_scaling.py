@@ -13,10 +13,17 @@ from .support import repeatable
 SMALLEST = 5e-324
 
 
-def standardized(X, centre, scale, limit):
-    out = np.empty(X.shape)
-    standardize(X, np.asarray(centre), np.asarray(scale), limit, out)
+def standardized(X, centre, scale, limit, low=-np.inf, high=np.inf):
+    out, d = np.empty(X.shape), X.shape[1]
+    bounds = np.full(d, low), np.full(d, high)
+    standardize(X, bounds, np.asarray(centre), np.asarray(scale), np.full(d, limit), out)
     return out
+
+
+def test_standardize_clips_to_bounds_first():
+    X = np.array([[5.0, -7.0, 0.3], [np.nan, 2.0, 1.0]])
+    got = standardized(X, [1.0, 1.0, 0.0], np.ones(3), 3.0, low=[-2.0, -np.inf, 0.5], high=[3.0, np.inf, 0.75])
+    np.testing.assert_array_equal(got, [[2.0, -3.0, 0.5], [0.0, 1.0, 0.75]])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

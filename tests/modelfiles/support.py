@@ -43,6 +43,14 @@ def parties(y):
     return [Party(BLOCKS[0], y, name="east"), Party(BLOCKS[1], y, name="west")]
 
 
+STARTED = {
+    "smoothness": "laplace",
+    "smoothness_share": 0.1,
+    "coef_init": np.array([1.0, 0.0, 0.0, 2.0]),
+    "intercept_init": 0.5,
+    "keep_path": True,
+    "rescale": False,
+}
 CHOSEN = {"protocol": Marginals(n_selected=1), "sketch": Sketching(kind="gaussian", size=20)}
 
 
@@ -66,6 +74,9 @@ MAKERS = {
     "bounded": lambda: LinearRegression(2.0, coef_bounds=(None, np.full(4, 9.0)), y_bounds=[0, 8]).fit(X, VALUES),
     "ridge": lambda: Ridge(2.0, alpha=0.5, y_bounds=(-9.0, 9.0)).fit(X, VALUES),
     "lasso": lambda: Lasso(2.0, solver=Coordinate(smoothness=np.ones(4))).fit(X, VALUES),
+    "part of a pass": lambda: Lasso(2.0, bounds=(-9.0, 500.0), solver=Coordinate(n_passes=1.5, **STARTED)).fit(
+        FRAME, VALUES
+    ),
     "elastic net": lambda: ElasticNet(2.0).fit(X, VALUES),
     "pca": lambda: PCA(2, 2.0, whiten=True).fit(FRAME),
     "pca in noise": lambda: PCA(None, 0.01).fit(X),

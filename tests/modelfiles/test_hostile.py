@@ -350,3 +350,23 @@ def test_files_that_are_no_text(tmp_path):
     (tmp_path / "m.json").write_bytes(buffer.getvalue())
     with pytest.raises(ValueError, match="not JSON"):
         tacit.load(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("bounds", {"tuple": [{"tuple": [0.0, 1.0]}] * 7}),
+        ("bounds", {"items": [[99, {"tuple": [0.0, 1.0]}]]}),
+        ("bounds", {"dict": {"\u001b[2J": {"tuple": [0.0, 1.0]}}}),
+        ("bounds", {"items": [[0, {"tuple": [0.0, 1.0]}], [0, {"tuple": [0.0, 2.0]}]]}),
+        ("coef_bounds", {"items": [[0, 1], [1, 2]]}),
+        ("C", [1.0, 2.0]),
+    ],
+)
+def test_declarations_that_do_not_fit_the_columns_are_refused(document, tmp_path, parameter, value):
+    changed = document()
+    changed["model"]["parameters"][parameter] = value
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(changed))
+    with pytest.raises(ValueError, match="not a model"):
+        tacit.load(path)

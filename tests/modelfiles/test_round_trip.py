@@ -11,6 +11,7 @@ import tacit
 from tacit import LogisticRegression, Ridge
 from tacit.modelfiles import classes
 from tacit.modelfiles.table import TableModel
+from tacit.solvers import Coordinate
 
 from .support import LABELS, MAKERS, VALUES, WORDS, X, made, quiet, rows, text_of
 
@@ -32,7 +33,7 @@ def same(one, other):
         return type(one) is type(other) and one.shape == other.shape and (one != other).nnz == 0
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, TableModel | Ridge):
+    if isinstance(one, TableModel | Ridge | Coordinate):
         return same(dict(sorted(vars(one).items())), dict(sorted(vars(other).items())))
     return one == other
 

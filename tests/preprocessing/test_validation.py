@@ -84,9 +84,12 @@ def test_smoothness_is_a_word_or_a_tuple():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("public", "smoothness must be 'private' or an array with one positive number for each feature, got 'public'"),
-        (2.0, "smoothness must be 'private' or an array"),
-        (None, "smoothness must be 'private' or an array"),
+        (
+            "public",
+            "smoothness must be 'private', 'laplace' or an array with one positive number for each feature",
+        ),
+        (2.0, "smoothness must be 'private', 'laplace' or an array"),
+        (None, "smoothness must be 'private', 'laplace' or an array"),
         ([1, 2], "smoothness must hold one number for each of 3 features, got 2"),
         ([1, 2, 0], "smoothness must hold positive numbers"),
         ([1, 2, math.inf], "smoothness must hold positive numbers between"),

@@ -67,7 +67,7 @@ def test_checked_options_are_plain_numbers():
 
 
 def test_options_that_were_given():
-    options = ("n_passes", "batch_size", "clip", "learning_rate", "momentum", "averaging")
+    options = ("averaging", "batch_size", "clip", "learning_rate", "momentum", "n_passes")
     assert Sgd().get_params() == dict.fromkeys(options)
     assert Sgd(n_passes=2.0, batch_size=10).get_params() == dict.fromkeys(options) | {"n_passes": 2.0, "batch_size": 10}
     assert repr(Sgd(n_passes=2.0)) == "Sgd(n_passes=2.0)"

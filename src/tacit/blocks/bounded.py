@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from tacit._types import Floats, Integers
 from tacit.kernels.scaling import standardize
 from tacit.problems import Penalty
+from tacit.problems.bounds import Bounds
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A released centre and scale for each column.
+    """A released or declared centre and scale for each column.
 
-    `lost` columns were not found and took a fallback; `pooled` says that no column was looked at by itself.
+    Values are clipped to `limit` scales from the centre, or to declared `bounds` where there are any. `lost` columns
+    were not found and took a fallback; `pooled` says that no column was looked at by itself.
     """
 
     centre: Floats
@@ -24,16 +26,33 @@ class Scaling:
     limit: float
     lost: int = 0
     pooled: bool = False
+    bounds: Bounds | None = None
 
     @property
     def low(self) -> Floats:
         """What smaller values are clipped to."""
-        return self.centre - self.limit * self.scale
+        found = self.centre - self.limit * self.scale
+        return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.low, found)
 
     @property
     def high(self) -> Floats:
         """What larger values are clipped to."""
-        return self.centre + self.limit * self.scale
+        found = self.centre + self.limit * self.scale
+        return found if self.bounds is None else np.where(self.bounds.declared, self.bounds.high, found)
+
+    @property
+    def limits(self) -> Floats:
+        """How far a value of each column can be from the centre, in scales."""
+        limits = np.full(len(self.scale), self.limit)
+        if self.bounds is None:
+            return limits
+        farthest = np.maximum(self.bounds.high - self.centre, self.centre - self.bounds.low) / self.scale
+        return np.where(self.bounds.declared, farthest, limits)
+
+    @property
+    def farthest(self) -> float:
+        """How far a value of any column can be from the centre."""
+        return self.limit if self.bounds is None else float(self.limits.max())
 
     def transform(self, X: NDArray[np.floating], layout: str = "rows") -> Any:
         """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
@@ -42,7 +61,9 @@ class Scaling:
         """
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        standardize(X, self.centre, self.scale, self.limit, out)
+        d, declared = X.shape[1], self.bounds
+        bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if declared is None else (declared.low, declared.high)
+        standardize(X, bounds, self.centre, self.scale, self.limits, out)
         return out
 
 

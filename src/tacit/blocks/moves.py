@@ -114,10 +114,15 @@ class Moves:
         """`count` non-negative numbers, none above `largest` b, which add up to `total` T at most: sqrt(b T), and more.
 
         Their squares add up to at most b T. For replace-one sqrt(2) times that, as two such vectors have no negative
-        inner product. Every number is summed by itself.
+        inner product, or b sqrt(count), as no number changes by more than b. Every number is summed by itself.
         """
-        size = math.sqrt(largest * total) + math.sqrt(count) * self.slack(largest)
-        return Sensitivity(size, math.sqrt(2.0) * size)
+        size, slack = math.sqrt(largest * total), math.sqrt(count) * self.slack(largest)
+        return Sensitivity(size + slack, min(math.sqrt(2.0) * size, math.sqrt(count) * largest) + 2.0 * slack)
+
+    def sizes(self, largest: float, total: float, count: int) -> Sensitivity:
+        """The same numbers in the l1 norm, for Laplace noise: T, and 2 T or b times their count, whichever is less."""
+        slack = count * self.slack(largest)
+        return Sensitivity(total + slack, min(2.0 * total, count * largest) + 2.0 * slack)
 
     def moments(self) -> Sensitivity:
         """Pairs (x, x^2), entry by entry, of vectors with |x| <= 1: sqrt(2), and sqrt(4.5).

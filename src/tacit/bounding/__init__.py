@@ -33,7 +33,8 @@ def bounding_for(task: LinearTask | ComponentsTask, algorithm: Any) -> Bounding:
     """The bounding that a task and its algorithm ask for."""
     if isinstance(task, ComponentsTask):
         return Centring(task)
-    return LinearBounding.of(task, algorithm.layout, getattr(algorithm, "entry_bound", None))
+    asked = getattr(algorithm, "entry_bound", None)
+    return LinearBounding.of(task, algorithm.layout, asked, raw=getattr(algorithm, "raw", False))
 
 
 __all__ = ["Bounding", "Centring", "LinearBounding", "LinearModel", "Units", "bounding_for"]

@@ -9,7 +9,15 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
-from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.bounding.scales import (
+    DeclaredScale,
+    LabelScale,
+    MagnitudeScale,
+    MomentScale,
+    NormScale,
+    PooledScale,
+    RawScale,
+)
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
@@ -20,7 +28,7 @@ _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, 
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
-Features = MagnitudeScale | PooledScale | MomentScale | NormScale
+Features = MagnitudeScale | PooledScale | MomentScale | NormScale | DeclaredScale | RawScale
 
 
 class Found(Protocol):
@@ -34,6 +42,10 @@ class Found(Protocol):
     def noise(self) -> Floats:
         """The deviation that the noise alone gives each of them."""
 
+    @property
+    def path(self) -> Floats | None:
+        """The weights on the way there, of shape (iterates, d + 1), where they are told."""
+
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
@@ -43,6 +55,7 @@ class LinearModel:
     intercept: Floats
     coef_noise: Floats
     y_bounds: tuple[float, float] | None  # what the target of a regression was clipped to
+    path: tuple[Floats, Floats] | None = None  # the coefficients and intercepts on the way there
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +70,21 @@ class Units:
         """The model in the user's units; the bounds of the penalty hold there, whatever a change of units rounds."""
         coef, intercept = self._of(found.weights)
         coef_noise, _ = self._of(found.noise)
-        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise, self.y_bounds)
+        path = None
+        if found.path is not None:
+            coefs, intercepts = self._of(found.path)
+            path = np.clip(coefs, penalty.low, penalty.high), intercepts
+        return LinearModel(np.clip(coef, penalty.low, penalty.high), intercept, coef_noise, self.y_bounds, path)
+
+    def weights(self, coef: Floats, intercept: float | None) -> Floats:
+        """The weights on bounded rows of a model in the user's units, its intercept last: the way back of `_of`.
+
+        With x = centre + scale z and y = m + s t, an intercept b and coefficients c predict
+        t = (b + c centre - m) / s + (c scale / s) z. An intercept of None is the one that predicts t = 0 at z = 0.
+        """
+        centre, size = (0.0, 1.0) if self.target is None else (self.target.centre[0], self.target.scale[0])
+        first = 0.0 if intercept is None else (intercept + float(coef @ self.features.centre) - centre) / size
+        return np.append(coef * self.features.scale / size, first)
 
     def _of(self, weights: Floats) -> tuple[Floats, Floats]:
         """Weights on (x - centre) / scale, turned into weights on x; on y where the target was scaled."""
@@ -100,12 +127,18 @@ class LinearBounding:
     left: float
 
     @classmethod
-    def of(cls, task: LinearTask, layout: str, entry_bound: float | None) -> "LinearBounding":
-        """By what is declared, how the data is stored, and what the algorithm asks for."""
+    def of(cls, task: LinearTask, layout: str, entry_bound: float | None, *, raw: bool = False) -> "LinearBounding":
+        """By what is declared, how the data is stored, and what the algorithm asks for: `raw`, the user's units."""
         label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
+        bounds = task.bounds
+        if bounds is not None and entry_bound is None and layout == "entries":
+            entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features | None
         if entry_bound is not None:
             features = None
+        elif bounds is not None:
+            pools = layout == "columns"
+            features = RawScale(bounds) if raw else DeclaredScale.of(task.n, bounds, task.budget, pools=pools)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -118,8 +151,10 @@ class LinearBounding:
         # The target takes a fifth of what finding scales is worth, or up to half.
         hidden = label is not None and task.y_bounds is None
         worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)
-        part = 0.5 if isinstance(features, PooledScale) else _LABEL_PART
-        label_share = max(part * worth, 0.02) if hidden else 0.0
+        part, least = 0.5 if isinstance(features, PooledScale) else _LABEL_PART, 0.02
+        if bounds is not None and features is not None:  # the target may be all that is left to find
+            least = _LABEL_PART * MagnitudeScale(task.n, 1).share(task.budget, 1)
+        label_share = max(part * worth, least) if hidden else 0.0
         share = worth - min(label_share, worth / 2)
         releases = () if features is None else features.releases(share)
         releases += () if label is None else label.releases(label_share)
@@ -141,8 +176,9 @@ class LinearBounding:
             targets = target.transform(targets[:, None])[:, 0]
         units = Units(scaling, target, y_bounds)
         scale = 1.0 if target is None else float(target.scale[0])
-        penalty = self.task.penalty.on(scaling.scale, scale, standardised=not self.task.sparse)
-        return Bounded(Z, targets, penalty, scaling.limit, units)
+        standardised = not (self.task.sparse or isinstance(self.features, RawScale))
+        penalty = self.task.penalty.on(scaling.scale, scale, standardised=standardised)
+        return Bounded(Z, targets, penalty, scaling.farthest, units)
 
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
         """The released units of the rows, and the rows in them, bounded."""
@@ -162,6 +198,9 @@ class LinearBounding:
             scaling = _unscaled(d, _ENTRY_OF_NORM * bound)
         else:
             scaling = features.run(gate, X)
+            if self.task.sparse:
+                Z = _scaled_sparse(X, scaling)
+                return scaling, csc_array(Z) if self.layout == "columns" else Z
             if self.layout == "entries":
                 scaling = replace(scaling, limit=_ENTRY_OF_SCALE)
         if not self.task.fit_intercept:
@@ -172,6 +211,15 @@ class LinearBounding:
 def _unscaled(d: int, bound: float) -> Scaling:
     """The user's units, with entries clipped to a bound."""
     return Scaling(np.broadcast_to(0.0, d), np.broadcast_to(1.0, d), bound)
+
+
+def _scaled_sparse(X: csr_array, scaling: Scaling) -> csr_array:
+    """Entries clipped to declared bounds, which hold 0, and scaled: rows have norm sqrt(d) at most.
+
+    What is not a number becomes zero: bounds are enforced, whatever was let through before.
+    """
+    clipped = np.clip(X.data, scaling.low[X.indices], scaling.high[X.indices]) / scaling.scale[X.indices]
+    return csr_array((np.where(np.isnan(clipped), 0.0, clipped), X.indices, X.indptr), shape=X.shape)
 
 
 def _uncentred(scaling: Scaling) -> Scaling:

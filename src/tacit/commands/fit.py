@@ -21,7 +21,7 @@ from tacit.modelfiles import Column, TableModel, save
 from tacit.modelfiles.table import encoder, feature_names
 from tacit.report.model import Remark, write
 
-MODELS = {
+MODELS: dict[str, Any] = {
     "logistic": LogisticRegression,
     "linear-svc": LinearSVC,
     "linear": LinearRegression,

@@ -20,6 +20,7 @@ from tacit.estimators.fit import FewRowsWarning, Fitted
 from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
+from tacit.problems.bounds import Bounds, declared_pairs
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver
@@ -49,6 +50,7 @@ class PrivateLinearModel(BaseEstimator):
     delta: float | None = None
     adjacency: str = "add-remove"
     _: KW_ONLY
+    bounds: Any = None
     row_norm: float | None = None
     solver: str | Solver = "auto"
     fit_intercept: bool = True
@@ -86,9 +88,12 @@ class PrivateLinearModel(BaseEstimator):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         check_terms(self)
         coefficient_bounds(self.coef_bounds)
+        declared_pairs(self.bounds)
         for name, value in self.get_params(deep=False).items():
             if name in _CHECKS and not (value is None and name in _MAY_BE_NONE):
                 _CHECKS[name](name, value)
+        if self.bounds is not None and self.row_norm is not None:
+            raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
         check_solver(self.solver)
         if not self._serves_ball and self._wants_ball:
             raise ValueError(
@@ -96,14 +101,24 @@ class PrivateLinearModel(BaseEstimator):
                 " LinearRegression take l1_radius"
             )
 
+    def _bounds_of(self, X: Any) -> Bounds | None:
+        """The declared bounds of the columns of X."""
+        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None))
+        if bounds is not None and not isinstance(X, np.ndarray):
+            if not bounds.are_whole:
+                raise ValueError("bounds must be declared for all columns of sparse rows, or for none of them")
+            if np.any((bounds.low > 0.0) | (bounds.high < 0.0)):
+                raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
+        return bounds
+
     def _task(
         self,
         X: Any,
         loss: Loss,
         *,
         outputs: int = 1,
-        l2: float = 0.0,
-        l1: float = 0.0,
+        l2: Floats | float = 0.0,
+        l1: Floats | float = 0.0,
         y_bounds: tuple[float, float] | None = None,
     ) -> LinearTask:
         """The public facts of a fit."""
@@ -111,6 +126,7 @@ class PrivateLinearModel(BaseEstimator):
         l1, l2 = (0.0, 0.0) if self._wants_ball else (l1, l2)
         return LinearTask(
             row_norm=number(self.row_norm),
+            bounds=self._bounds_of(X),
             l1_radius=number(getattr(self, "l1_radius", None)),
             y_bounds=y_bounds,
             loss=loss,
@@ -132,6 +148,10 @@ class PrivateLinearModel(BaseEstimator):
         self.clip_low_, self.clip_high_ = units.features.low, units.features.high
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
+        for name in ("coef_path_", "intercept_path_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if model.path is not None:
+            self.coef_path_, self.intercept_path_ = model.path
         return model
 
     def _margins(self, X: Any) -> Floats:

@@ -38,11 +38,11 @@ _SVC_SOLVERS = """"coordinate", "dual", "frank-wolfe" and "sgd". The hinge is se
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
-    """A loss of the margin and the l2 penalty of `C`: one margin a row for two classes, one a class for more."""
+    """A loss of the margin and the penalty of `C`: one margin a row for two classes, one a class for more."""
 
     _serves_ball: ClassVar[bool] = True
 
-    C: float = 1.0
+    C: Any = 1.0
     l1_radius: float | None = None
     classes: Any = None
 
@@ -50,15 +50,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         """Fit the model, spending the whole budget."""
         X, y = self._validated(X, y)
         self.classes_, numbers = self._encode(y)
-        K, strength = len(self.classes_), inverse_strength("C", self.C)
+        K = len(self.classes_)
         targets = numbers * 2.0 - 1.0 if K == 2 else numbers.astype(np.float64)
-        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, l2=strength / X.shape[0])
+        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
         solver = choose(self.solver, task)
         fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
         model = self._keep(task, fitted)
         self.coef_: Any = model.coef  # CSR after `sparsify`
         self.intercept_ = model.intercept
         return self
+
+    def _strengths(self, n: int, d: int) -> dict[str, Any]:
+        """Those of the penalties, next to the mean loss of n rows."""
+        return {"l2": inverse_strength("C", self.C, d) / n}
 
     @abstractmethod
     def _loss_of(self, classes: int) -> Loss:
@@ -120,13 +124,22 @@ class LogisticRegression(PrivateClassifier):
     __doc__ = f"""Logistic regression under (epsilon, delta)-differential privacy.
 
     {PARAMETERS}
-    C : float, default=1.0
-        Inverse strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands
-        it, and on text counts a tenth of the penalty, as few noisy steps hold the weights already.
+    C : float or array of shape (n_features,), default=1.0
+        Inverse strength of the penalty, as in scikit-learn: one for all coefficients, or one for each. The solver may
+        regularise more where the noise demands it, and on text counts a tenth of the penalty, as few noisy steps hold
+        the weights already.
+    l1_ratio : float, default=0.0
+        The part of the l1 penalty, from 0 (only l2) to 1 (only l1). Above 0 the solvers are "coordinate" and "sgd".
     {RADIUS}
     {CLASSIFICATION.docs(_LOGISTIC_SOLVERS, "LogisticRegression(epsilon=3.0)")}"""
 
     _plain = PlainLogisticRegression
+
+    l1_ratio: float = 0.0
+
+    def _strengths(self, n: int, d: int) -> dict[str, Any]:
+        strength, ratio = inverse_strength("C", self.C, d) / n, float(self.l1_ratio)
+        return {"l2": (1.0 - ratio) * strength, "l1": ratio * strength}
 
     def _loss_of(self, classes: int) -> Loss:
         return LOGISTIC if classes == 2 or self._solver_name == "dual" else MULTINOMIAL
@@ -177,9 +190,9 @@ class LinearSVC(PrivateClassifier):
     There are no probabilities, as in scikit-learn; `LogisticRegression` has them.
 
     {PARAMETERS}
-    C : float, default=1.0
-        Inverse strength of the l2 penalty, as in scikit-learn, but the intercept is not penalised. The solver may
-        regularise more where the noise demands it.
+    C : float or array of shape (n_features,), default=1.0
+        Inverse strength of the l2 penalty, as in scikit-learn, but the intercept is not penalised: one for all
+        coefficients, or one for each. The solver may regularise more where the noise demands it.
     loss : {{"squared_hinge", "hinge"}}, default="squared_hinge"
         max(0, 1 - margin) squared, or as it is.
     {RADIUS}

@@ -17,8 +17,10 @@ from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.fit import private_fit
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.problems import SQUARED
-from tacit.problems.declared import interval
+from tacit.problems.declared import interval, penalty_strength
 from tacit.solvers import choose
+
+Strength = Floats | float
 
 _SMOOTH = """"coordinate", "dual", "frank-wolfe", "gradient", "greedy", "objective", "sgd" and
         "statistics". "dual" and "sgd" serve only add-remove, "dual" needs a penalty, and "frank-wolfe" is not for ridge
@@ -46,7 +48,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
         table = X, np.asarray(y, dtype=np.float64)
-        l2, l1 = self._penalty(X.shape[0])
+        l2, l1 = self._penalty(*X.shape)
         bounds = None if self.y_bounds is None else interval("y_bounds", self.y_bounds)
         task = self._task(X, SQUARED, l2=l2, l1=l1, y_bounds=bounds)
         solver = choose(self.solver, task)
@@ -55,7 +57,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
         self.y_bounds_ = model.y_bounds
         return self
 
-    def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
+    def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:  # noqa: ARG002
         """The strengths (l2, l1) of l2 / 2 |coef|^2 + l1 |coef|_1 next to half the mean squared error of n rows."""
         return 0.0, 0.0
 
@@ -85,23 +87,24 @@ class Ridge(PrivateRegressor):
     __doc__ = f"""Ridge regression under (epsilon, delta)-differential privacy.
 
     {PARAMETERS}
-    alpha : float, default=1.0
-        Strength of the l2 penalty, as in scikit-learn. The solver may regularise more where the noise demands it.
+    alpha : float or array of shape (n_features,), default=1.0
+        Strength of the l2 penalty, as in scikit-learn: one for all coefficients, or one for each. The solver may
+        regularise more where the noise demands it.
     {REGRESSION.docs(_SMOOTH, "Ridge(alpha=0.1, epsilon=10.0, y_bounds=(0, 400))")}"""
 
     _plain = PlainRidge
 
-    alpha: float = 1.0
+    alpha: Any = 1.0
 
-    def _penalty(self, n: int) -> tuple[float, float]:
-        return float(self.alpha) / n, 0.0
+    def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:
+        return penalty_strength("alpha", self.alpha, d) / n, 0.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _SparseRegressor(PrivateRegressor):
     """A squared loss and a penalty that sets coefficients to zero."""
 
-    alpha: float = 1.0
+    alpha: Any = 1.0
 
     @property
     def sparse_coef_(self) -> csr_array:
@@ -118,8 +121,9 @@ class Lasso(_SparseRegressor):
     dense.
 
     {PARAMETERS}
-    alpha : float, default=1.0
-        Strength of the l1 penalty, as in scikit-learn: in units of the target.
+    alpha : float or array of shape (n_features,), default=1.0
+        Strength of the l1 penalty, as in scikit-learn: in units of the target. One for all coefficients, or one for
+        each, as in reweighted l1.
     {RADIUS}
     {_SPARSE_REGRESSION.docs(_SPARSE, "Lasso(alpha=5.0, epsilon=10.0, y_bounds=(0, 400))")}"""
 
@@ -128,8 +132,8 @@ class Lasso(_SparseRegressor):
 
     l1_radius: float | None = None
 
-    def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
-        return 0.0, float(self.alpha)
+    def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:  # noqa: ARG002
+        return 0.0, penalty_strength("alpha", self.alpha, d)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -141,8 +145,9 @@ class ElasticNet(_SparseRegressor):
     data is dense.
 
     {PARAMETERS}
-    alpha : float, default=1.0
-        Strength of both penalties, as in scikit-learn. The solver may regularise more where the noise demands it.
+    alpha : float or array of shape (n_features,), default=1.0
+        Strength of both penalties, as in scikit-learn: one for all coefficients, or one for each. The solver may
+        regularise more where the noise demands it.
     l1_ratio : float, default=0.5
         The part of the l1 penalty, from 0 (only l2) to 1 (the lasso).
     {_SPARSE_REGRESSION.docs(_SPARSE, "ElasticNet(alpha=0.5, l1_ratio=0.9, epsilon=10.0, y_bounds=(0, 400))")}"""
@@ -151,6 +156,6 @@ class ElasticNet(_SparseRegressor):
 
     l1_ratio: float = 0.5
 
-    def _penalty(self, n: int) -> tuple[float, float]:  # noqa: ARG002
-        alpha, ratio = float(self.alpha), float(self.l1_ratio)
+    def _penalty(self, n: int, d: int) -> tuple[Strength, Strength]:  # noqa: ARG002
+        alpha, ratio = penalty_strength("alpha", self.alpha, d), float(self.l1_ratio)
         return alpha * (1.0 - ratio), alpha * ratio

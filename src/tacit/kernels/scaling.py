@@ -13,17 +13,28 @@ _TILE = 64
 
 @kernel
 def standardize(
-    X: NDArray[np.floating], centre: Floats, scale: Floats, limit: float, out: NDArray[np.floating]
+    X: NDArray[np.floating],
+    bounds: tuple[Floats, Floats],
+    centre: Floats,
+    scale: Floats,
+    limit: Floats,
+    out: NDArray[np.floating],
 ) -> None:
-    """Out = clip((X - centre) / scale, -limit, limit) by columns; what is not a number becomes zero."""
+    """Out = clip((clip(X, *bounds) - centre) / scale, -limit, limit) by columns; no number becomes zero."""
     n, d = X.shape
+    low, high = bounds
     for start in range(0, n, _TILE):  # tiles stay in the cache where X and out are stored differently
         for first in range(0, d, _TILE):
             for i in range(start, min(start + _TILE, n)):
                 for j in range(first, min(first + _TILE, d)):
-                    value = (X[i, j] - centre[j]) / scale[j]
-                    if not abs(value) <= limit:
-                        value = 0.0 if value != value else (limit if value > 0.0 else -limit)
+                    value = X[i, j]
+                    if value < low[j]:
+                        value = low[j]
+                    elif value > high[j]:
+                        value = high[j]
+                    value = (value - centre[j]) / scale[j]
+                    if not abs(value) <= limit[j]:
+                        value = 0.0 if value != value else (limit[j] if value > 0.0 else -limit[j])
                     out[i, j] = value
 
 

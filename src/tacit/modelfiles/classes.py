@@ -20,12 +20,14 @@ from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.modelfiles.values import parameters_of
 from tacit.preprocessing import PrivateScaler, RowClipper
 from tacit.privacy import Budget, checks
-from tacit.problems.declared import declared_size
+from tacit.problems.bounds import Bounds
+from tacit.problems.declared import declared_size, per_feature
+from tacit.solvers import Coordinate
 
 WITHHELD = frozenset({"random_state", "directory"})
 """Parameters that are never written: the noise could be subtracted with the first, or with what lies in the second."""
 
-OPTIONAL = "feature_names_in_"
+NAMES = "feature_names_in_"
 
 Sizes = dict[str, int]
 
@@ -34,6 +36,7 @@ NUMBERS = {
     **{"clip_low_": "d", "clip_high_": "d", "components_": "k d", "reliability_": "k", "explained_variance_": "k"},
     **{"explained_variance_ratio_": "k", "singular_values_": "k"},
     **{"noise_variance_": "", "noise_floor_": "", "radius_": ""},
+    **{"coef_path_": "iterates d", "intercept_path_": "iterates"},
 }
 """The sides of what is released as floats. A side that a class has no size for is left out: of none, it is a float."""
 
@@ -50,6 +53,7 @@ class Entry:
     sizes: Callable[[Any], Sizes]  # by which arrays must fit together; checks parameters, and what is not in `NUMBERS`
     parts: tuple[str, ...] = ()  # parameters that are models themselves
     guaranteed: bool = True
+    optional: tuple[str, ...] = (NAMES,)  # attributes that some fits leave and others do not
 
     @property
     def parameters(self) -> frozenset[str]:
@@ -59,8 +63,8 @@ class Entry:
     def check(self, model: Any) -> None:
         """Refuse a model that was read, if a parameter is not accepted or its attributes do not fit together."""
         sizes = self.sizes(model)
-        for name in self.attributes:
-            if name in NUMBERS:
+        for name in (*self.attributes, *self.optional):
+            if name in NUMBERS and hasattr(model, name):
                 shape = tuple(sizes[side] for side in NUMBERS[name].split() if side in sizes)
                 _check_numbers(name, getattr(model, name), shape, sparse=self.sizes is _classifier and name == "coef_")
         if "clip_low_" in self.attributes and np.any(model.clip_low_ > model.clip_high_):
@@ -96,12 +100,34 @@ def _count(value: Any, name: str, least: int = 0) -> int:
 def _width(model: Any) -> int:
     """The number of features; their names must be as many."""
     d = _count(model.n_features_in_, "n_features_in_", least=1)
-    names = getattr(model, OPTIONAL, None)
+    names = getattr(model, NAMES, None)
     if names is not None:
         texts = isinstance(names, np.ndarray) and names.dtype == object and names.shape == (d,)
         if not texts or not all(isinstance(name, str) and harmless(name) for name in names):
-            raise ValueError(f"{OPTIONAL} must hold one text for each of {d} features, {HARMLESS}")
+            raise ValueError(f"{NAMES} must hold one text for each of {d} features, {HARMLESS}")
     return d
+
+
+def _iterates(model: Any) -> Sizes:
+    """How many iterates a model keeps, if it does: for both of its paths, or for none."""
+    path = [name for name in ("coef_path_", "intercept_path_") if hasattr(model, name)]
+    if len(path) == 1 or np.ndim(getattr(model, "intercept_path_", [0.0])) != 1:
+        raise ValueError("coef_path_ and intercept_path_ must go together, with a row and a number for each iterate")
+    if not path:
+        return {}
+    if not isinstance(model.solver, Coordinate) or not model.solver.keep_path:
+        raise ValueError("coef_path_ and intercept_path_ belong to solver=Coordinate(keep_path=True)")
+    return {"iterates": len(model.intercept_path_)}
+
+
+def _declared(model: Any, d: int) -> None:
+    """What is declared must fit the columns."""
+    if isinstance(model.bounds, dict) and not all(harmless(key) for key in model.bounds if isinstance(key, str)):
+        raise ValueError(f"bounds must name columns by texts {HARMLESS}")
+    Bounds.of(model.bounds, d, getattr(model, NAMES, None))
+    for name in ("C", "alpha"):
+        if np.ndim(getattr(model, name, 0.0)) > 0:
+            per_feature(name, getattr(model, name), d)
 
 
 def _labels(model: Any) -> int:
@@ -130,14 +156,16 @@ def _bounds(model: Any) -> None:
 def _classifier(model: Any) -> Sizes:
     model._check_parameters()
     d, classes = _width(model), _labels(model)
-    return {"d": d, "rows": 1 if classes == 2 else classes}
+    _declared(model, d)
+    return {"d": d, "rows": 1 if classes == 2 else classes} | _iterates(model)
 
 
 def _regressor(model: Any) -> Sizes:
     model._check_parameters()
     d = _width(model)
     _bounds(model)
-    return {"d": d}
+    _declared(model, d)
+    return {"d": d} | _iterates(model)
 
 
 def _pca(model: Any) -> Sizes:
@@ -219,6 +247,7 @@ def _is_remark(remark: Any) -> bool:
 
 
 _LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")
+_TOLD = (NAMES, "coef_path_", "intercept_path_")
 _PCA = (
     *("components_", "mean_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
     *("noise_variance_", "noise_floor_", "reliability_", "radius_", "n_components_", "plan_", "n_features_in_"),
@@ -231,8 +260,11 @@ _FEDERATED = (
 CLASSES: dict[str, Entry] = {
     entry.kind.__name__: entry
     for entry in (
-        *(Entry(kind, (*_LINEAR, "classes_"), _classifier) for kind in (LogisticRegression, LinearSVC)),
-        *(Entry(kind, (*_LINEAR, "y_bounds_"), _regressor) for kind in (LinearRegression, Ridge, Lasso, ElasticNet)),
+        *(Entry(kind, (*_LINEAR, "classes_"), _classifier, optional=_TOLD) for kind in (LogisticRegression, LinearSVC)),
+        *(
+            Entry(kind, (*_LINEAR, "y_bounds_"), _regressor, optional=_TOLD)
+            for kind in (LinearRegression, Ridge, Lasso, ElasticNet)
+        ),
         Entry(PCA, _PCA, _pca),
         Entry(PrivateScaler, ("mean_", "scale_", "clip_low_", "clip_high_", "n_features_in_"), _scaler),
         Entry(RowClipper, ("n_features_in_",), _clipper, guaranteed=False),

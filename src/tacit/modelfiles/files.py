@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import tacit
 from tacit.modelfiles import claims, values
-from tacit.modelfiles.classes import CLASSES, OPTIONAL
+from tacit.modelfiles.classes import CLASSES
 from tacit.modelfiles.values import Json
 from tacit.privacy import Guarantee, checks
 
@@ -134,7 +134,7 @@ def _written(model: Any) -> Json:
     if entry.attributes:
         check_is_fitted(model)
     told = model.get_params(deep=False)
-    held = [attribute for attribute in (*entry.attributes, OPTIONAL) if hasattr(model, attribute)]
+    held = [attribute for attribute in (*entry.attributes, *entry.optional) if hasattr(model, attribute)]
     return {
         "class": name,
         "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters)},
@@ -175,7 +175,8 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     if not isinstance(told["class"], str) or told["class"] not in accepted:
         raise ValueError(f"its class must be one of {', '.join(sorted(accepted))}")
     entry = CLASSES[told["class"]]
-    parameters = values.fields(told["parameters"], set(entry.parameters), "parameters")
+    later = values.LATER.get(told["class"], frozenset())
+    parameters = values.fields(told["parameters"], entry.parameters, "parameters", later)
     parts = values.fields(told["parts"], set(entry.parts), "parts")
     plain = {name for name, other in CLASSES.items() if not other.parts}
     model = entry.kind(
@@ -183,7 +184,7 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
         **{name: _read_model(part, plain) for name, part in parts.items()},
     )
     attributes = told["attributes"]
-    if not isinstance(attributes, dict) or set(attributes) - {OPTIONAL} != set(entry.attributes):
+    if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
     for name, value in attributes.items():
         if name != "plan_":

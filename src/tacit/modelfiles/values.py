@@ -12,7 +12,7 @@ model that has it.
 import base64
 import binascii
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import asdict
 from inspect import signature
 from typing import Any, Literal
@@ -33,6 +33,16 @@ Json = Any
 _FEDERATED = (FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """Classes of parameters that are objects, such as `solver=Dual(batch_size=100)`, by the name that a file has."""
+
+_LINEAR = frozenset({"bounds"})
+LATER: dict[str, frozenset[str]] = {
+    "LogisticRegression": _LINEAR | {"l1_ratio"},
+    **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
+    "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
+}
+"""Parameters that came after the first files, by class: a file without them means their defaults."""
 
 NUMBER_TYPES = frozenset(
     ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"),
@@ -67,6 +77,8 @@ def written(value: Any, where: str) -> Json:
         return {"tuple": [written(part, where) for part in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: written(part, f"{where}[{key!r}]") for key, part in value.items()}}
+    if isinstance(value, dict):  # keys that are numbers, which JSON has none of
+        return {"items": [[written(key, where), written(part, where)] for key, part in value.items()]}
     if isinstance(value, Column):
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
     if isinstance(value, Promise):
@@ -121,9 +133,9 @@ def _longest(texts: list[Json]) -> int:
     return max((len(text) for text in texts if isinstance(text, str)), default=0)
 
 
-def fields(value: Json, names: set[str], where: str) -> dict[str, Json]:
-    """A JSON object with exactly these keys."""
-    if not isinstance(value, dict) or set(value) != names:
+def fields(value: Json, names: Set[str], where: str, later: Set[str] = frozenset()) -> dict[str, Json]:
+    """A JSON object with exactly these keys, of which `later` ones may be missing."""
+    if not isinstance(value, dict) or not names - later <= set(value) <= names:
         raise ValueError(f"{where} must have exactly the keys {', '.join(sorted(names))}")
     return value
 
@@ -225,7 +237,7 @@ def _read_options(content: Json, where: str) -> Any:
     kind = OPTIONS.get(told["class"]) if isinstance(told["class"], str) else None
     if kind is None:
         raise ValueError(f"{where} must be of one of the classes {', '.join(OPTIONS)}")
-    parameters = fields(told["parameters"], set(parameters_of(kind)), where)
+    parameters = fields(told["parameters"], parameters_of(kind), where, LATER.get(kind.__name__, frozenset()))
     return kind(**{name: read(value, f"{where}__{name}") for name, value in parameters.items()})
 
 
@@ -283,12 +295,23 @@ def _read_dict(content: Json, where: str) -> dict[str, Any]:
     return {key: read(part, where) for key, part in content.items()}
 
 
+def _read_items(content: Json, where: str) -> dict[Any, Any]:
+    paired = isinstance(content, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in content)
+    if not paired or not all(type(key) in (str, int) for key, _ in content):
+        raise ValueError(f"{where} must hold pairs of a text or a whole number and a value")
+    found = {key: read(part, where) for key, part in content}
+    if len(found) < len(content):
+        raise ValueError(f"{where} has a key twice")
+    return found
+
+
 _READERS: dict[str, Callable[[Json, str], Any]] = {
     "array": _read_array,
     "column": _read_column,
     "csr": _read_csr,
     "dict": _read_dict,
     "float": _read_float,
+    "items": _read_items,
     "options": _read_options,
     "tuple": _read_tuple,
 }

@@ -21,6 +21,7 @@ import numpy as np
 
 from tacit._types import Floats, Integers
 from tacit.privacy import checks
+from tacit.privacy.checks import Adjacency
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.noise import samplers
 from tacit.privacy.noise.grid import MAX_BITS
@@ -54,15 +55,24 @@ class Mechanism(Protocol[Out]):
 class Grant:
     """Leave to make releases of one name and kind. A mechanism takes it once its values were found to be in order."""
 
-    __slots__ = ("_gate", "_release", "adjacency", "is_open", "multiplier", "name", "taken")
+    __slots__ = ("_gate", "_release", "is_open", "name", "taken")
 
     def __init__(self, gate: "Gate", name: str, kind: Kind) -> None:
         release = gate._releases[name]
         if release.kind != kind:
             raise PlanViolationError(f"release {name!r} is planned as {release.kind}, not as {kind}")
         self._gate, self._release, self.name = gate, release, name
-        self.multiplier, self.adjacency = gate.multiplier(name), gate.adjacency
         self.is_open, self.taken = True, 0
+
+    @property
+    def multiplier(self) -> float:
+        """Noise over sensitivity, as the promise has it."""
+        return self._gate.multiplier(self.name)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighbour relation of the promise."""
+        return self._gate.adjacency
 
     def take(self, count: int = 1) -> NoiseSource:
         """Count one release, or several, and give the source that their noise is drawn from."""
@@ -70,10 +80,11 @@ class Grant:
             raise PlanViolationError(f"the grant of release {self.name!r} ended with that release")
         gate, release = self._gate, self._release
         gate._count(release, checks.count("count", count))
-        if gate._sampled.pop(release.name, None) != count and release.sampling < 1.0:
+        if release.sampling < 1.0 and gate._sampled.get(release.name) != count:
             raise PlanViolationError(
                 f"release {release.name!r} is planned on a fresh sample of the rows; call sample() before it"
             )
+        gate._sampled.pop(release.name, None)
         self.taken += count
         return gate._source
 
@@ -129,7 +140,6 @@ class Gate:
         made: Mapping[str, int] | None = None,
     ) -> None:
         self.promise = promise
-        self.adjacency = promise.budget.adjacency
         self._source = source
         self._progress = progress
         self._releases: _ByName[Release] = _ByName()
@@ -178,6 +188,11 @@ class Gate:
             checks.warn_of_seed(stacklevel=stacklevel)
         source = NoiseSource(seed) if key is None else NoiseSource.from_key(key, seeded=seeded)
         return cls(promise, source, progress=progress, made=made)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The neighbour relation of the promise: nobody can set another."""
+        return self.promise.budget.adjacency
 
     @property
     def guarantee(self) -> Guarantee:

@@ -1,6 +1,7 @@
 """What a user declares, checked: sizes, strengths, bounds. Messages name the parameter and what would be accepted."""
 
 import math
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -20,19 +21,20 @@ def declared_size(name: str, value: object) -> float:
     return number
 
 
-def inverse_strength(name: str, value: object) -> float:
-    """scikit-learn's C: above 0, infinity for no penalty; returns 1 / C."""
-    strength = checks.positive(name, value, finite=False)
-    if strength < SMALLEST:
-        raise ValueError(f"{name} must be at least {SMALLEST:g}, got {strength!r}")
-    return 0.0 if math.isinf(strength) else 1.0 / strength
+def inverse_strength(name: str, value: Any, d: int | None = None) -> Floats | float:
+    """scikit-learn's C: above 0, infinity for no penalty; one for all, or one for each of `d` features. Is 1 / C."""
+    single = _is_single(value)
+    strength: Floats | float = checks.positive(name, value, finite=False) if single else per_feature(name, value, d)
+    if not np.all(np.greater_equal(strength, SMALLEST)):
+        raise ValueError(f"{name} must be at least {SMALLEST:g}, got {_described(value)}")
+    return 1.0 / strength
 
 
-def penalty_strength(name: str, value: object) -> float:
-    """scikit-learn's alpha: at least 0."""
-    strength = checks.non_negative(name, value)
-    if strength > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST:g}, got {strength!r}")
+def penalty_strength(name: str, value: Any, d: int | None = None) -> Floats | float:
+    """scikit-learn's alpha: at least 0; one for all, or one for each of `d` features."""
+    strength = checks.non_negative(name, value) if _is_single(value) else per_feature(name, value, d)
+    if not (np.all(np.greater_equal(strength, 0.0)) and np.all(np.less_equal(strength, LARGEST))):
+        raise ValueError(f"{name} must lie between 0 and {LARGEST:g}, got {_described(value)}")
     return strength
 
 
@@ -68,6 +70,8 @@ def coefficient_bounds(bounds: Any, d: int | None = None) -> tuple[Floats | floa
 
 def _pair(name: str, bounds: Any) -> tuple[Any, Any]:
     try:
+        if isinstance(bounds, Mapping | Set):
+            raise TypeError("it has no order")
         low, high = bounds
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a pair (low, high), got {_described(bounds)}") from None
@@ -88,11 +92,12 @@ def _side(name: str, value: Any, none: float, d: int | None) -> Floats | float:
 
 
 def smoothness_constants(value: Any, d: int | None = None) -> str | tuple[float, ...]:
-    """`smoothness`: "private", or one positive number for each feature."""
+    """`smoothness`: "private" or "laplace", or one positive number for each feature."""
     if isinstance(value, str) or _is_single(value):
-        if not (isinstance(value, str) and value == "private"):
+        if not (isinstance(value, str) and value in ("private", "laplace")):
             raise ValueError(
-                f"smoothness must be 'private' or an array with one positive number for each feature, got {value!r}"
+                "smoothness must be 'private', 'laplace' or an array with one positive number for each feature, got"
+                f" {value!r}"
             )
         return value
     numbers = per_feature("smoothness", value, d)
@@ -101,6 +106,26 @@ def smoothness_constants(value: Any, d: int | None = None) -> str | tuple[float,
             f"smoothness must hold positive numbers between {SMALLEST:g} and {LARGEST:g}, got {_described(value)}"
         )
     return tuple(numbers.tolist())
+
+
+def initial_coef(value: Any, d: int | None = None) -> Floats | None:
+    """`coef_init`: None, or one finite number for each feature."""
+    if value is None:
+        return None
+    numbers = per_feature("coef_init", value, d)
+    if not np.all(np.abs(numbers) <= LARGEST):
+        raise ValueError(f"coef_init must hold numbers within {LARGEST:g} of zero, got {_described(value)}")
+    return numbers
+
+
+def initial_intercept(value: Any) -> float | None:
+    """`intercept_init`: None, or a finite number."""
+    if value is None:
+        return None
+    number = checks.real("intercept_init", value)
+    if not abs(number) <= LARGEST:
+        raise ValueError(f"intercept_init must lie within {LARGEST:g} of zero, got {number!r}")
+    return number
 
 
 def per_feature(name: str, value: Any, d: int | None = None) -> Floats:
@@ -140,3 +165,10 @@ def _described(value: Any) -> str:
         return f"an array of shape {value.shape} and type {value.dtype}"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def truth(name: str, value: Any) -> bool:
+    """An option that is on or off."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {_described(value)}")
+    return bool(value)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tacit.privacy import Budget, Unit
+from tacit.problems.bounds import Bounds
 from tacit.problems.losses import Loss
 from tacit.problems.penalty import Penalty
 
@@ -29,6 +30,8 @@ class Task:
         How the rows are stored: CSR, or blocks that are read again for every pass.
     row_norm : float, optional
         A declared bound on the norm of a row.
+    bounds : Bounds, optional
+        What columns are declared to lie between.
     """
 
     unit: Unit
@@ -37,6 +40,7 @@ class Task:
     sparse: bool = False
     streamed: bool = False
     row_norm: float | None = None
+    bounds: Bounds | None = None
 
     @property
     def n(self) -> int:

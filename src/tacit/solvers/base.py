@@ -47,11 +47,13 @@ class Solution:
     """What an algorithm returns: functions of what it released, and of public numbers.
 
     `weights` has shape (outputs, d + 1), the intercept last. `noise` has the same shape: the standard deviation that
-    the noise alone gives each weight, to first order.
+    the noise alone gives each weight, to first order. `path`, of shape (iterates, d + 1), are the weights on the way to
+    a single output, where an algorithm tells them: as many as its plan says.
     """
 
     weights: Floats
     noise: Floats
+    path: Floats | None = None
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from scipy.optimize import lsq_linear, minimize
 from scipy.sparse import csc_array, csr_array
 from sklearn.linear_model import ElasticNet, Lasso
 
-from tacit.privacy import Gate, NoiseSource, Plan
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.problems import SQUARED_HINGE, Penalty
+from tacit.problems.bounds import Bounds
 from tacit.solvers import Coordinate
 from tacit.solvers.coordinate.columns import Columns, Smoothness
+from tacit.solvers.coordinate.iterates import coordinates, outer_loops
 from tests.guarantees.recorder import transcript
 from tests.solvers.support import (
     bounded,
@@ -119,7 +121,7 @@ def test_without_noise_bounds_are_kept_and_used(sparse):
     assert np.any(np.isclose(best, low[:5]) | np.isclose(best, high[:5]))
 
 
-@pytest.mark.parametrize("order", ["permuted", "cyclic", "random"])
+@pytest.mark.parametrize("order", ["jittered", "permuted", "cyclic", "random"])
 @pytest.mark.parametrize("averaging", ["last", "tail", "periodic", 3])
 def test_every_order_and_average_leads_there(order, averaging):
     n, d = 300, 4
@@ -228,6 +230,36 @@ def test_a_permuted_order_visits_each_coordinate_once_in_a_pass_and_changes():
     assert len({tuple(order) for order in visited}) > 10
 
 
+def test_a_jittered_order_visits_each_coordinate_once_near_its_place_in_the_table_and_changes():
+    visited = coordinates_of("jittered")
+    assert all(sorted(order) == [0, 1, 2, 3] for order in visited)
+    assert 1 < len({tuple(order) for order in visited}) < 24
+    with Gate(
+        Plan(Release("one", "gaussian", share=1.0)).calibrate(Budget(1.0, 1e-6), ROWS, "test"), NoiseSource(0)
+    ) as gate:
+        places = np.array([np.argsort(coordinates("jittered", 100, gate)) for _ in range(200)])
+        gate.skip("one")
+    assert np.abs(places - np.arange(100)).max() <= 50  # half of the width
+    assert np.abs(places.mean(axis=0)[30:70] - np.arange(30, 70)).max() < 6
+    assert places.std(axis=0).min() > 3
+
+
+@pytest.mark.parametrize(
+    ("facts", "options", "order"),
+    [
+        ({"d": 2_000}, {}, "jittered"),
+        ({"d": 100, "sparse": True}, {}, "jittered"),
+        ({"d": 101, "sparse": True}, {}, "permuted"),
+        ({"d": 101, "fit_intercept": False}, {}, "permuted"),
+        ({"d": 101, "bounds": Bounds(-np.ones(101), np.ones(101))}, {"rescale": False}, "permuted"),
+        ({"d": 101, "bounds": Bounds(-np.ones(101), np.ones(101))}, {}, "jittered"),
+        ({"d": 101, "sparse": True}, {"order": "cyclic"}, "cyclic"),
+    ],
+)
+def test_many_columns_that_are_not_centred_are_permuted(facts, options, order):
+    assert Coordinate(**options).at(task("squared", 500, **facts)).order == order
+
+
 def test_a_random_order_draws_each_coordinate_alone():
     visited = coordinates_of("random", passes=100, clipping="coordinate")
     assert any(sorted(order) != [0, 1, 2, 3] for order in visited)
@@ -258,7 +290,7 @@ def iterates(released, orders, steps, units, n, l2, start):
 )
 def test_periodic_averages_are_the_papers(averaging, passes, loops):
     """Algorithm 1, literally: T outer loops of K updates; each starts at the mean of the last loop's iterates."""
-    n, d, l2 = 60, 3, 0.1
+    n, d, l2 = 60, 3, 4.0  # strong convexity 2 in the norm of the constants, of which the largest is 2
     data, declared = rows("squared", n, d, seed=9), (1.0, 0.5, 2.0)
     found, steps = cyclic_weights(data, averaging, passes, declared, l2)
     smooth = np.array(declared)
@@ -285,6 +317,74 @@ def test_the_last_passes_are_averaged(averaging, passes, taken):
     np.testing.assert_allclose(found, path[d - 1 :: d][-taken:].mean(axis=0), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("convexity", "passes", "loops"), [(0.0, 50, 1), (0.01, 201, 1), (0.01, 404, 2), (1.0, 50, 12), (1e9, 7, 3)]
+)
+def test_loops_are_as_long_as_the_theorem_asks(convexity, passes, loops):
+    """K = 2 p (1 + 1 / mu) updates each: as many as there are passes for, and one where they are longer than that."""
+    assert outer_loops("periodic", passes, convexity) == loops
+    if loops > 1:
+        assert loops * 2 * (1 + 1 / convexity) <= passes < (loops + 1) * 2 * (1 + 1 / convexity)
+    assert outer_loops("last", passes, convexity) == outer_loops("tail", passes, convexity) == 0
+
+
+# --- parts of a pass, the start and the path --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clipping", ["row", "coordinate"])
+@pytest.mark.parametrize(
+    ("passes", "sizes"), [(0.01, [1]), (0.5, [3]), (1, [6]), (1.3, [6, 2]), (2.99, [6, 6, 6]), (2.9, [6, 6, 5])]
+)
+def test_a_fraction_of_passes_is_so_many_updates(passes, sizes, clipping):
+    problem, options = task("squared", 60, 5), {"n_passes": passes, "clipping": clipping, "smoothness": (1.0,) * 5}
+    with transcript() as steps:
+        found = solution(problem, rows("squared", 60, 5), averaging="last", **options)
+    assert [step.freedom for step in steps] == sizes
+    assert [step.name for step in steps] == ["passes" if size == 6 else "part of a pass" for size in sizes]
+    np.testing.assert_array_equal(found.noise[0] > 0.0, found.weights[0] != 0.0)
+    if sum(sizes) < 6:
+        assert np.count_nonzero(found.weights) == sum(sizes)
+    assert steps[0].noise == pytest.approx(steps[-1].noise)  # of each of its values
+    releases = Coordinate(**options).at(problem).releases(0.7)
+    assert sum(release.share for release in releases) == pytest.approx(0.7)
+    assert sum(release.count for release in releases) == len(sizes)
+
+
+@pytest.mark.parametrize("updates", [1, 3, 8, 15])
+def test_capped_updates_have_the_noise_of_their_number(updates):
+    """K updates of sensitivity 1 each are one release with sensitivity sqrt(K), whatever passes they make up."""
+    problem = task("squared", 60, 6, fit_intercept=False)
+    options = {"n_passes": updates / 6, "clipping": "coordinate", "smoothness": (1.0,) * 6}
+    with transcript() as steps:
+        solution(problem, rows("squared", 60, 6), **options)
+    one = Plan(Release("one", "gaussian", share=1.0)).calibrate(problem.budget, ROWS, "test").multiplier("one")
+    for step in steps:
+        assert step.noise == pytest.approx(one * math.sqrt(updates), rel=1e-6)
+
+
+@pytest.mark.parametrize("passes", [3, 2.4])
+def test_the_path_is_the_iterates_after_each_pass_from_the_start(passes):
+    n, d, l2 = 60, 3, 0.1
+    data, smooth = rows("squared", n, d, seed=9), np.array([1.0, 0.5, 2.0])
+    options = {"order": "cyclic", "n_passes": passes, "smoothness": smooth, "averaging": "last", "keep_path": True}
+    start = np.array([0.3, -2.0, 1.0])
+    with transcript() as steps:
+        found = solution(task("squared", n, d, fit_intercept=False), data, l2=l2, coef_init=start, **options)
+    orders = [np.arange(step.freedom) for step in steps]
+    path = iterates([step.released for step in steps], orders, 1 / smooth, np.sqrt(smooth), n, l2, start)
+    ends = np.cumsum([step.freedom for step in steps]) - 1
+    np.testing.assert_allclose(found.path[:, :d], path[ends], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.path[-1], found.weights[0])
+
+
+def test_a_start_is_moved_into_the_bounds_and_kept_where_nothing_pulls():
+    problem = task("squared", 40, 3, epsilon=math.inf, penalties=("bounds",))
+    data = bounded(np.zeros((40, 3)), np.zeros(40))
+    options = {"smoothness": (1.0,) * 3, "n_passes": 1, "averaging": "last"}
+    found = weights(problem, data, low=-1.0, high=0.5, coef_init=[9.0, -0.25, -9.0], **options)
+    np.testing.assert_array_equal(found[0, :3], [0.5, -0.25, -1.0])
+
+
 # --- smoothness constants ---------------------------------------------------------------------------------------------
 
 
@@ -298,34 +398,41 @@ def test_declared_constants_are_not_released():
     assert releases[0].share == 0.7
 
 
-def released_constants(problem, data, seed=0):
+def released_constants(problem, data, seed=0, law="private"):
     """The constants, and the deviation of the noise they were released with."""
-    smoothness = Smoothness.of(problem, "private")
+    smoothness = Smoothness.of(problem, law)
     first, _ = smoothness.releases(1.0)
     with Gate(Plan(*first).calibrate(problem.budget, problem.unit, "test"), NoiseSource(seed)) as gate:
         found = smoothness.constants(Columns(problem, data), gate)
-        size = math.sqrt(9.0 * max(problem.d, 9.0)) * (
-            1.0 if problem.budget.adjacency == "add-remove" else math.sqrt(2)
-        )
+        replaced, total = problem.budget.adjacency == "replace-one", max(problem.d, 9.0)
+        if law == "laplace":
+            size = math.sqrt(2.0) * (min(2.0 * total, 9.0 * problem.d) if replaced else total)
+        else:
+            size = math.sqrt(9.0 * total) * (math.sqrt(2) if replaced else 1.0)
         return found, gate.multiplier("smoothness") * size / problem.n
 
 
-def test_without_noise_constants_are_mean_squares():
+either_law = pytest.mark.parametrize("law", ["private", "laplace"])
+
+
+@either_law
+def test_without_noise_constants_are_mean_squares(law):
     data = rows("squared", 200, 5, seed=11)
     Z = table(data) / 2.0  # inside the bound on a row's squares
-    found, _ = released_constants(task("squared", 200, 5, epsilon=math.inf), bounded(Z, data.targets))
+    found, _ = released_constants(task("squared", 200, 5, epsilon=math.inf), bounded(Z, data.targets), law=law)
     np.testing.assert_allclose(found, [*(Z**2).mean(axis=0), 1.0], rtol=1e-8)
 
 
+@either_law
 @either_adjacency
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 3.0])
-def test_constants_are_floored_at_the_noise(epsilon, adjacency):
+def test_constants_are_floored_at_the_noise(epsilon, adjacency, law):
     data = rows("squared", 50, 6, seed=12)
     Z = table(data).copy()
     Z[:, 0] = 0.0
     for seed in range(5):
         problem = task("squared", 50, 6, epsilon=epsilon, adjacency=adjacency)
-        found, error = released_constants(problem, bounded(Z, data.targets), seed)
+        found, error = released_constants(problem, bounded(Z, data.targets), seed, law)
         assert found[-1] == 1.0
         assert np.all(found[:-1] >= error * (1 - 1e-6))
         assert np.all(np.isfinite(found))
@@ -344,6 +451,14 @@ def test_noisy_constants_are_drawn_towards_their_mean():
     assert np.corrcoef(told[:-1], scales**2)[0, 1] > 0.9
 
 
+@pytest.mark.parametrize(("law", "kind"), [("private", "gaussian"), ("laplace", "laplace")])
+@pytest.mark.parametrize(("share", "part"), [(None, 0.02), (0.25, 0.25)])
+def test_constants_get_their_share_and_their_law(law, kind, share, part):
+    releases = Coordinate(smoothness=law, smoothness_share=share).at(task("squared", 60, 3)).releases(0.5)
+    assert [release.kind for release in releases] == [kind, "gaussian"]
+    assert [release.share for release in releases] == pytest.approx([0.5 * part, 0.5 * (1 - part)])
+
+
 def test_a_single_column_does_not_raise():
     data = rows("squared", 50, 1, seed=14)
     for epsilon in (0.1, 10.0, math.inf):
@@ -356,10 +471,9 @@ def test_a_single_column_does_not_raise():
 def test_options_take_the_place_of_rules():
     problem = task("logistic", 1000, 8)
     found = Coordinate(n_passes=17, clip=0.3, step=0.7, averaging=4).at(problem)
-    assert (found.passes, found.clip, found.step, found.loops) == (17, 0.3, 0.7, 4)
+    assert (found.passes, found.clip, found.step, found.averaging) == (17, 0.3, 0.7, 4)
     assert found.releases(1.0)[-1].count == 17
     assert Coordinate(n_passes=0.2).at(problem).passes == 1
-    assert Coordinate(averaging="last").at(problem).tail == 1
 
 
 def test_passes_and_clip_grow_as_the_noise_vanishes():
@@ -402,6 +516,13 @@ def test_random_order_with_clipped_rows_is_refused():
         ("averaging", 0),
         ("smoothness", "public"),
         ("smoothness", [1.0, 0.0]),
+        ("smoothness_share", 0.0),
+        ("smoothness_share", 1.0),
+        ("coef_init", [1.0, math.inf]),
+        ("coef_init", [1.0, math.nan]),
+        ("coef_init", [[1.0]]),
+        ("coef_init", 0.0),
+        ("intercept_init", math.inf),
     ],
 )
 def test_options_out_of_range_are_refused_without_a_task(option, value):
@@ -409,10 +530,23 @@ def test_options_out_of_range_are_refused_without_a_task(option, value):
         Coordinate(**{option: value}).check()
 
 
-def test_smoothness_has_one_number_for_each_feature():
-    Coordinate(smoothness=[1.0, 2.0]).check()
-    with pytest.raises(ValueError, match="smoothness must hold one number for each of 3 features, got 2"):
-        Coordinate(smoothness=[1.0, 2.0]).at(task("squared", 50, 3))
+@pytest.mark.parametrize("option", ["smoothness", "coef_init"])
+def test_what_is_declared_has_one_number_for_each_feature(option):
+    Coordinate(**{option: [1.0, 2.0]}).check()
+    with pytest.raises(ValueError, match=f"{option} must hold one number for each of 3 features, got 2"):
+        Coordinate(**{option: [1.0, 2.0]}).at(task("squared", 50, 3))
+
+
+def test_keeping_the_path_is_on_or_off():
+    with pytest.raises(TypeError, match="keep_path must be True or False"):
+        Coordinate(keep_path="yes").check()
+
+
+def test_options_that_would_do_nothing_are_refused():
+    with pytest.raises(ValueError, match="smoothness_share must be None where smoothness is declared"):
+        Coordinate(smoothness=[1.0, 2.0], smoothness_share=0.1).check()
+    with pytest.raises(ValueError, match="intercept_init must be None where fit_intercept=False"):
+        Coordinate(intercept_init=1.0).at(task("squared", 50, 3, fit_intercept=False))
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 1e-8), (0.5, 0.1)])

@@ -4,6 +4,7 @@ Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coor
 number of passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with
 t_j = step / (h M_j), h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept,
 so an update costs one column. No step looks at the objective; the order and the number of updates are fixed beforehand.
+The start is public. The last pass may be a part of one: some coordinates, each once.
 
 Privacy
 -------
@@ -18,6 +19,10 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
 - Coordinate accounting (`clipping="coordinate"`, the paper's). What a row adds to the derivative in w_j is clipped to
   C_j = sqrt(M_j / sum M) C and noised with z C_j. In units of C_j every update has sensitivity 1, so d' updates in any
   order have sensitivity sqrt(d'), and 2 sqrt(d') for replace-one.
+- A part of a pass, of k < d' updates. Rows: it has some of the changes of a whole pass, and their squares add up to no
+  more; it gets the share and the noise of a whole pass. Coordinates: its sensitivity is sqrt(k), and with k / d' of a
+  whole pass's share each of its updates has the noise of all others, so that K updates cost what K updates cost.
+- Iterates follow from what was released, and may be told (`coef_path_`).
 - Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: rows are bounded before; the scales that bound them were released in the same plan. The order of updates is
@@ -32,22 +37,30 @@ without noise the problem is solved.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tacit._types import Floats, Integers
+from tacit._types import Floats
 from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import coordinate as kernels
-from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms import GaussianSequence
+from tacit.privacy import Gate, Release, checks
+from tacit.privacy.mechanisms import GaussianSequence, Sensitivity
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
-from tacit.problems.declared import averaging_rule, declared_size, smoothness_constants
+from tacit.problems.declared import (
+    averaging_rule,
+    declared_size,
+    initial_coef,
+    initial_intercept,
+    smoothness_constants,
+    truth,
+)
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, option, pass_count, word
 from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
+from tacit.solvers.coordinate.iterates import ORDERS, Average, coordinates, outer_loops, usual_order
 from tacit.solvers.examples import on_cancer
 
 _MOST_PASSES = 2_000
@@ -68,11 +81,12 @@ class Coordinate(Solver):
     Parameters
     ----------
     n_passes : float, default=None
-        Passes over the columns, rounded to a whole number: at most 100,000. None: a rule in the numbers of rows and
-        columns and the budget.
-    order : {"permuted", "cyclic", "random"}, default="permuted"
-        How a pass goes through the columns: each pass in a new random order, every pass in the order of the table, or
-        one random column after another.
+        Passes over the columns: at most 100,000, and at least one update is made. Of a fraction, the last pass visits
+        so many of the columns, each once. None: a rule in the numbers of rows and columns and the budget.
+    order : {"jittered", "permuted", "cyclic", "random"}, default=None
+        How a pass goes through the columns: near the order of the table, each pass with other changes; each pass in a
+        new random order; every pass in the order of the table; or one random column after another. None: "jittered",
+        but for more than 100 columns that are not centred (sparse or left as they are, or no intercept) "permuted".
     clipping : {"row", "coordinate"}, default="row"
         What is bounded: what a row adds to all columns of a pass together, or, as in the paper on DP-CD, what it adds
         to each column. Random order needs "coordinate".
@@ -82,30 +96,51 @@ class Coordinate(Solver):
         Length of a step, where 1 is the inverse of a column's smoothness. None: 1.
     averaging : {"last", "tail", "periodic"} or int, default=None
         What is returned: the last iterate, the mean of those after the second half of the passes, or the paper's, which
-        starts again from the mean of each outer loop; an integer is "periodic" with that many loops. None: "tail".
-    smoothness : "private" or array of shape (n_features,), default="private"
+        starts again from the mean of each outer loop: loops as long as its theorem asks, or one if they are never that
+        long; an integer is "periodic" with that many loops. None: "tail".
+    smoothness : {"private", "laplace"} or array of shape (n_features,), default="private"
         The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
-        "private" releases it inside the budget; an array of positive numbers is taken as public.
+        "private" releases it inside the budget, "laplace" with Laplace noise as in the paper, which is more; an array
+        of positive numbers is taken as public.
+    smoothness_share : float, default=None
+        Of the solver's budget, for the release of `smoothness`: between 0 and 1. None: 0.02.
+    coef_init : array of shape (n_features,), default=None
+        Where to start, in the units of `coef_`: it must be public. None: at zero. Bounds on coefficients hold there.
+    intercept_init : float, default=None
+        The intercept to start with, public. None: the one that predicts the middle of targets at the middle of rows.
+    rescale : bool, default=True
+        False leaves columns as they are: not centred, and with strengths of penalties and declared `smoothness` in the
+        user's units. All columns need declared `bounds`.
+    keep_path : bool, default=False
+        Whether the model keeps the iterates after each pass, as `coef_path_` and `intercept_path_`. They cost nothing:
+        they follow from what was released.
     """
 
     name: ClassVar[str] = "coordinate"
     serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, SQUARED_HINGE), penalties=("l2", "l1", "bounds"))
 
     n_passes: float | None = option(None, pass_count)
-    order: str = option("permuted", word("permuted", "cyclic", "random"))
+    order: str | None = option(None, word(*ORDERS))
     clipping: str = option("row", word("row", "coordinate"))
     clip: float | None = option(None, declared_size)
     step: float | None = option(None, declared_size)
     averaging: str | int | None = option(None, lambda _, value: averaging_rule(value))
     smoothness: str | Sequence[float] = option("private", lambda _, value: smoothness_constants(value))
+    smoothness_share: float | None = option(None, checks.open_unit)
+    coef_init: Sequence[float] | None = option(None, lambda _, value: initial_coef(value))
+    intercept_init: float | None = option(None, lambda _, value: initial_intercept(value))
+    rescale: bool = option(True, truth)
+    keep_path: bool = option(False, truth)
 
     def check(self) -> Self:
         """The same options as plain numbers and words; refuses what no task could have."""
         asked = super().check()
+        if asked.smoothness_share is not None and not isinstance(asked.smoothness, str):
+            raise ValueError("smoothness_share must be None where smoothness is declared: nothing is released then")
         if (asked.order, asked.clipping) == ("random", "row"):
             raise ValueError(
                 "order='random' needs clipping='coordinate': the bound of row clipping needs every coordinate visited"
-                " equally often, as order='permuted' and order='cyclic' do"
+                " equally often, as all other orders do"
             )
         return asked
 
@@ -114,24 +149,24 @@ class Coordinate(Solver):
         asked = self.check()
         nu, growth = max(task.nu, 1e-3), max(1.0, math.sqrt(task.calm))
         usual = min(0.13 * nu**-0.45, 0.08 / nu, 0.8 / nu**2) * math.sqrt(task.width)
-        count = max(1, round(asked.n_passes or min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
-        averaging = asked.averaging or "tail"
-        loops = 0
-        if averaging == "periodic":
-            loops = max(1, round(math.sqrt(count)))
-        elif isinstance(averaging, int):
-            loops = averaging
+        rule = max(1, round(min(_MOST_PASSES, 6.0 * nu**-0.35 * growth)))
+        if asked.intercept_init is not None and not task.fit_intercept:
+            raise ValueError("intercept_init must be None where fit_intercept=False: there is no intercept to start")
+        if not asked.rescale and (task.bounds is None or not task.bounds.are_whole):
+            raise ValueError("rescale=False needs `bounds` of all columns: nothing else says how large they are")
         return _Descent(
             task,
-            Smoothness.of(task, asked.smoothness),
-            asked.order,
+            Smoothness.of(task, asked.smoothness, asked.smoothness_share, raw=not asked.rescale),
+            asked.order or usual_order(task.d, centred=task.fit_intercept and asked.rescale and not task.sparse),
             asked.clipping,
-            passes=count,
+            updates=max(1, round((asked.n_passes or rule) * task.width)),
             clip=asked.clip or usual * min(growth, NO_CLIP),
             intercept_limit=min(task.loss.slope, LIMIT, task.n * task.budget.mu / 100.0) * min(growth, NO_CLIP),
             step=asked.step or 1.0,
-            loops=min(loops, count),
-            tail=count - count // 2 if averaging == "tail" else 1,
+            averaging=asked.averaging or "tail",
+            start=(initial_coef(asked.coef_init, task.d), asked.intercept_init),
+            keep_path=asked.keep_path,
+            raw=not asked.rescale,
         )
 
 
@@ -144,51 +179,73 @@ class _Descent(Algorithm[LinearTask]):
     smoothness: Smoothness
     order: str
     clipping: str
-    passes: int
+    updates: int
     clip: float
     intercept_limit: (
         float  # on a row's derivative for the intercept: wide, as targets that lean to a side would bias it
     )
     step: float
-    loops: int  # of the paper's periodic averaging; 0 for none
-    tail: int  # the last passes, whose iterates are averaged; 1 is the last iterate
+    averaging: str | int
+    start: tuple[Floats | None, float | None]  # the coefficients and the intercept, in the user's units
+    keep_path: bool
+    raw: bool  # columns are as they came, over their declared bounds
+
+    @property
+    def passes(self) -> int:
+        """How many there are, the last of which may be a part."""
+        return -(-self.updates // self.task.width)
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """The smoothness constants, then the passes."""
+        """The smoothness constants, then the passes, and the part of one."""
         first, left = self.smoothness.releases(share)
-        return (*first, Release("passes", "gaussian", share=left, count=self.passes))
+        whole, rest = divmod(self.updates, self.task.width)
+        part = 0.0 if rest == 0 else 1.0 if self.clipping == "row" else rest / self.task.width
+        releases = [*first]
+        if whole:
+            releases.append(Release("passes", "gaussian", share=left * whole / (whole + part), count=whole))
+        if rest:
+            releases.append(Release("part of a pass", "gaussian", share=left * part / (whole + part)))
+        return tuple(releases)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
-        task = self.task
+        task, penalty = self.task, data.penalty.with_intercept()
         columns = Columns(task, data)
         bounds = self.smoothness.constants(columns, gate)
         clipping = _Clipping.of(self, columns, bounds)
         steps = self.step / (task.loss.curvature * bounds)
-        rules = kernels.rules(clipping.caps, clipping.units, steps, data.penalty.with_intercept(), task.n)
-        w = np.clip(np.zeros(task.d + 1), rules[:, kernels.LOW], rules[:, kernels.HIGH])
+        rules = kernels.rules(clipping.caps, clipping.units, steps, penalty, task.n)
+        w = np.clip(self._first(data.units), rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
-        average = _Average(self.passes, self.loops, self.tail)
-        for done in range(1, self.passes + 1):
-            order, start = _order(self, gate), w.copy()
+        convexity = np.asarray(penalty.l2)[: task.d] / (task.loss.curvature * bounds[: task.d])
+        average = Average(self.passes, outer_loops(self.averaging, self.passes, float(convexity.min())), self.averaging)
+        path, noise = [], np.zeros(task.d + 1)
+        for done in range(self.passes):
+            order, start = coordinates(self.order, task.width, gate), w.copy()
+            order = order[: self.updates - done * task.width]
             walk = Walk(columns, clipping.limits, rules, order, w)
-            gate.release("passes", clipping.mechanism, len(order), walk)
-            if average.add(done, start, order, walk.changes, w):
+            name, mechanism = clipping.release_of(len(order) / task.width)
+            gate.release(name, mechanism, len(order), walk)
+            noise[order] = gate.noise(name, mechanism.sensitivity) / task.n  # of weights that were never moved: none
+            if average.add(done + 1, start, order, walk.changes, w):
                 columns.move_to(w)
-        noise = gate.noise("passes", clipping.mechanism.sensitivity) / task.n
-        spread = steps * clipping.units * noise * self._amplification
-        if not task.fit_intercept:
-            spread[-1] = 0.0
-        return Solution(average.value[None, :], spread[None, :])
+            if self.keep_path:
+                path.append(w.copy())
+        spread = steps * clipping.units * noise * average.amplification(self._held)
+        return Solution(average.value[None, :], spread[None, :], np.array(path) if self.keep_path else None)
+
+    def _first(self, units: Any) -> Floats:
+        """The weights to start with: those of a model in the user's units, where there are units."""
+        coef, intercept = self.start
+        if coef is None and intercept is None:
+            return np.zeros(self.task.d + 1)
+        coef = np.zeros(self.task.d) if coef is None else coef
+        return np.append(coef, intercept or 0.0) if units is None else units.weights(coef, intercept)
 
     @property
-    def _amplification(self) -> float:
-        """The deviation of a returned weight over that of one step's noise, for an uncorrelated column."""
-        held = 1.0 - min(1.0, self.step * self.task.loss.typical / self.task.loss.curvature)
-        reach = np.cumsum(held ** np.arange(self.passes))  # of noise k passes before the end, on the sum of iterates
-        tail = self.tail if self.loops == 0 else -(-self.passes // self.loops)
-        reach[tail:] -= reach[:-tail].copy() if tail < self.passes else 0.0
-        return float(np.linalg.norm(reach)) / tail
+    def _held(self) -> float:
+        """What a step leaves of the distance from the minimum, for an uncorrelated column."""
+        return 1.0 - min(1.0, self.step * self.task.loss.typical / self.task.loss.curvature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +255,7 @@ class _Clipping:
     units: Floats  # in which derivatives are released
     caps: Floats  # on what a row adds to a derivative
     limits: Floats  # on a row's derivative in its margin
-    mechanism: GaussianSequence
+    mechanism: GaussianSequence  # of a whole pass
 
     @classmethod
     def of(cls, descent: _Descent, columns: Columns, bounds: Floats) -> "_Clipping":
@@ -215,46 +272,10 @@ class _Clipping:
         mechanism = GaussianSequence(moves.unit_columns(task.width), bound=float(task.n))
         return cls(units, units * SHRINK, columns.limits(math.inf, units, math.inf), mechanism)
 
-
-def _order(descent: _Descent, gate: Gate) -> Integers:
-    """The coordinates of one pass."""
-    width = descent.task.width
-    if descent.order == "cyclic":
-        return np.arange(width, dtype=np.int64)
-    if descent.order == "random":
-        return gate.publicly(width, width)
-    return gate.publicly(width)
-
-
-class _Average:
-    """The average of iterates that is returned: over the last passes, or over each of the paper's outer loops.
-
-    An outer loop starts where the last one's average left it, and averages the weights after every single update.
-    """
-
-    def __init__(self, passes: int, loops: int, tail: int) -> None:
-        self._passes, self._loops, self._tail = passes, loops, tail
-        self._total: Floats | float = 0.0
-        self._count = 0
-        self.value = np.empty(0)
-
-    def add(self, done: int, start: Floats, order: Integers, changes: Floats, w: Floats) -> bool:
-        """Take in a pass from `start` to `w`; whether it moved `w`, because an outer loop is over."""
-        if self._loops == 0:
-            if done > self._passes - self._tail:
-                self._take(w, 1)
-                self.value = np.asarray(self._total) / self._count
-            return False
-        sum_over_updates = start * len(order)
-        np.add.at(sum_over_updates, order, changes * np.arange(len(order), 0, -1))  # a change stays until the end
-        self._take(sum_over_updates, len(order))
-        if done * self._loops // self._passes == (done - 1) * self._loops // self._passes:
-            return False
-        self.value = np.asarray(self._total) / self._count
-        self._total, self._count = 0.0, 0
-        w[:] = self.value
-        return True
-
-    def _take(self, total: Floats, count: int) -> None:
-        self._total = self._total + total
-        self._count += count
+    def release_of(self, part: float) -> tuple[str, GaussianSequence]:
+        """The name and the mechanism of a pass, or of a part of one: of capped updates fewer cost less, of rows not."""
+        if part == 1.0:
+            return "passes", self.mechanism
+        root = math.sqrt(part) if np.isfinite(self.caps[0]) else 1.0
+        size = self.mechanism.sensitivity.add_remove * root
+        return "part of a pass", replace(self.mechanism, sensitivity=Sensitivity.vector(size))

@@ -11,8 +11,19 @@ Privacy
 The mean squares M_j are released once, unless they are declared. With z_ij^2 cut at b and rows scaled so that their
 squares add up to at most T, the squares of one row are a non-negative vector with largest entry b and sum T, hence of
 norm at most sqrt(b T): one Gaussian release of all columns has that sensitivity, and sqrt(2 b T) for replace-one,
-because two non-negative vectors are never further apart than orthogonal ones. (The paper on DP-CD releases each
-constant by itself with Laplace noise: at d columns that is d times the noise, and its factor for replace-one is 2.)
+because two non-negative vectors are never further apart than orthogonal ones; or b sqrt(d) if that is less, as no entry
+changes by more than b. Dense columns are standardised and clipped to 3: b = 9, T = max(d, 9). Sparse rows have norm
+sqrt(d) at most: b = T = d.
+
+Declared bounds of columns (`rescale=False`, or sparse rows) bring every column to [-1, 1] by a division: b = 1 and
+T = d, where no row is cut, so that both relations have sensitivity sqrt(d). In the user's units the noise on M_j is
+proportional to the largest square B_j^2 that is declared of column j, so that small columns are not lost next to large
+ones: a release in the user's units would have the norm of all B_j^2 on each of them.
+
+Laplace noise (`smoothness="laplace"`) is for the sum of absolute changes: at most T, and for replace-one 2 T, or b d if
+that is less, as no entry changes by more than b. The paper on DP-CD releases each constant by itself with an epsilon'
+/ d of its own, for a change of 2 b: noise of scale 2 b d / epsilon', where here it is at most b d / epsilon' and mostly
+T / epsilon'. Next to Gaussian releases the share is one of rho (zCDP), epsilon'^2 / 2 for this one.
 """
 
 import math
@@ -29,7 +40,8 @@ from tacit.kernels import columns as kernels
 from tacit.kernels import coordinate
 from tacit.kernels.given import Csc, Noise
 from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms import GaussianVector, Tape
+from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Tape
+from tacit.privacy.plan import Kind
 from tacit.problems import SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
@@ -37,7 +49,7 @@ from tacit.problems.task import LinearTask
 NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
 
-_SHARE = 0.02  # of mu^2, for the smoothness constants
+_SHARE = 0.02  # of the budget, for the smoothness constants
 _NO_LIMIT = 1e300
 _SHORTEST = 1e-100  # length that a row is taken to have at least: squares of entries far below it would vanish
 
@@ -181,22 +193,37 @@ class Smoothness:
         The public facts of the fit.
     declared : tuple of float, optional
         One positive number for each feature; None: they are released.
+    share : float
+        Of the solver's budget, for the release.
+    laplace : bool
+        Whether it has Laplace noise, as in the paper, and not Gaussian.
+    over_bounds : bool
+        Whether columns were divided by the largest size that is declared of each.
     """
 
     task: LinearTask
     declared: tuple[float, ...] | None
+    share: float = _SHARE
+    laplace: bool = False
+    over_bounds: bool = False
 
     @classmethod
-    def of(cls, task: LinearTask, asked: Any) -> "Smoothness":
-        """From the option `smoothness`: "private", or an array with one number for each feature."""
-        constants = smoothness_constants(asked, task.d)
-        return cls(task, None if isinstance(constants, str) else constants)
+    def of(cls, task: LinearTask, asked: Any, share: float | None = None, *, raw: bool = False) -> "Smoothness":
+        """From the options `smoothness` and `smoothness_share`; of `raw` columns what is declared is in their units."""
+        constants, part = smoothness_constants(asked, task.d), _SHARE if share is None else share
+        over_bounds = task.bounds is not None and (raw or task.sparse)
+        if isinstance(constants, str):
+            return cls(task, None, part, constants == "laplace", over_bounds)
+        if raw and task.bounds is not None:
+            constants = tuple((np.array(constants) / task.bounds.reach**2).tolist())
+        return cls(task, constants, part, over_bounds=over_bounds)
 
     def releases(self, share: float) -> tuple[tuple[Release, ...], float]:
         """The release of the constants, if there is one, and the share that is left for others."""
         if self.declared is not None:
             return (), share
-        return (Release("smoothness", "gaussian", share=_SHARE * share),), (1.0 - _SHARE) * share
+        kind: Kind = "laplace" if self.laplace else "gaussian"
+        return (Release("smoothness", kind, share=self.share * share),), (1.0 - self.share) * share
 
     def constants(self, columns: Columns, gate: Gate) -> Floats:
         """M_j of every coordinate, the intercept's 1 last.
@@ -208,12 +235,16 @@ class Smoothness:
         if self.declared is not None:
             return np.append(np.asarray(self.declared, dtype=np.float64), 1.0)
         n, d, sparse = self.task.n, self.task.d, self.task.sparse
-        total = float(d) if sparse else max(float(d), LIMIT**2)
-        largest = total if sparse else LIMIT**2
-        sensitivity = Moves.of(self.task).squares(largest, total, d)
-        sums = columns.squares(largest, total)
-        noisy = gate.release("smoothness", GaussianVector(sensitivity, bound=n * largest), sums) / n
-        error = gate.noise("smoothness", sensitivity) / n
+        largest = 1.0 if self.over_bounds else float(d) if sparse else LIMIT**2
+        total, moves = max(float(d), largest), Moves.of(self.task)
+        mechanism: GaussianVector | LaplaceVector
+        if self.laplace:
+            mechanism = LaplaceVector(moves.sizes(largest, total, d), bound=n * largest)
+        else:
+            mechanism = GaussianVector(moves.squares(largest, total, d), bound=n * largest)
+        deviation = math.sqrt(2.0) if self.laplace else 1.0  # of noise of scale 1
+        noisy = gate.release("smoothness", mechanism, columns.squares(largest, total)) / n
+        error = deviation * gate.noise("smoothness", mechanism.sensitivity) / n
         mean = max(float(noisy.mean()), 1e-12)
         differ = max(float(noisy.var()) - error**2, 0.0)
         weight = differ / (differ + error**2) if error > 0.0 else 1.0

@@ -66,9 +66,10 @@ class Greedy(Solver):
         What derivatives are clipped to. None: a rule as above.
     step : float, default=None
         Length of a step, where 1 is the inverse of a column's smoothness. None: 1.
-    smoothness : "private" or array of shape (n_features,), default="private"
+    smoothness : {"private", "laplace"} or array of shape (n_features,), default="private"
         The mean square of each column of the bounded data (near 1 if the data is dense), which sets the steps.
-        "private" releases it inside the budget; an array of positive numbers is taken as public.
+        "private" releases it inside the budget, "laplace" with Laplace noise; an array of positive numbers is taken as
+        public.
 
     Examples
     --------

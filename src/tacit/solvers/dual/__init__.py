@@ -27,7 +27,7 @@ Rules (in n, d, epsilon and delta alone; nu = (d + 1) / (n mu)). Expected batche
 for the logistic loss and the hinge, L / 2 for the others: the paper's L is safe even where all rows point one way, and
 makes steps too short. C = k A R / (1 + D R^2 / (n l2)) with R^2 = d' and A = 1 (squared loss: 3, the bound of the
 target): the longest update of a row of norm R. k = 1, but where noise is above what the loss bears it falls: as
-(nu / 0.03)^-0.8, for the squared hinge as (nu / 0.2)^-0.8 and for the squared loss as (nu / 0.006)^-0.6. K = 10 passes
+(nu / 0.03)^-0.8, for "squared_hinge" as (nu / 0.2)^-0.8 and for the squared loss as (nu / 0.006)^-0.6. K = 10 passes
 over the rows, and up to 100 below nu = 0.1 (squared loss 0.05). The penalty is at least 2 D R^2 / (n K), with which K
 passes move dual variables about as far as they have to go, but it is not raised above 0.01 (squared loss 0.003) for it.
 Where there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is released

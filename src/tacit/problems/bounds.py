@@ -1,0 +1,101 @@
+"""What columns are declared to lie between: the parameter `bounds`, checked, and as two arrays."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit._types import Flags, Floats
+from tacit.privacy import checks
+from tacit.problems.penalty import LARGEST, SMALLEST
+
+_ACCEPTED = "a pair (low, high), one pair for each column, or a dict of columns and their pairs"
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What each column is declared to lie between; infinite for a column of which nothing is declared."""
+
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, bounds: Any, d: int, names: Sequence[str] | None = None) -> "Bounds | None":
+        """From the parameter, for `d` columns with these names, if they have any; None where nothing is declared."""
+        pairs = declared_pairs(bounds)
+        if pairs is None:
+            return None
+        if isinstance(pairs, tuple):
+            pairs = dict.fromkeys(range(d), pairs)
+        elif isinstance(bounds, Mapping):
+            pairs = _by_place(pairs, d, names)
+        elif len(bounds) != d:
+            raise ValueError(f"bounds must hold one pair for each of {d} columns, got {len(bounds)}")
+        low, high = np.full(d, -np.inf), np.full(d, np.inf)
+        for place, pair in pairs.items():
+            low[place], high[place] = pair
+        return cls(low, high) if pairs else None
+
+    @property
+    def declared(self) -> Flags:
+        """Which columns have bounds."""
+        return np.isfinite(self.low)
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether all columns have bounds."""
+        return bool(self.declared.all())
+
+    @property
+    def reach(self) -> Floats:
+        """The largest size of a value of each column."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def entry(self) -> float | None:
+        """B, if every column is declared to lie in (-B, B): a bound on all entries alike."""
+        first = float(self.high[0])
+        return first if np.all(self.high == first) and np.all(self.low == -first) else None
+
+
+def declared_pairs(bounds: Any) -> "tuple[float, float] | dict[Any, tuple[float, float]] | None":
+    """One pair for all columns, or pairs by the name or the number of a column; refuses what no table could have."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, Mapping):
+        for key in bounds:
+            if isinstance(key, bool) or not isinstance(key, str | int | np.integer):
+                raise TypeError(f"bounds must name columns by texts or whole numbers, got {checks.shown(key)}")
+        return {key: _pair(f"bounds[{key!r}]", pair) for key, pair in bounds.items()}
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__"):
+        raise TypeError(f"bounds must be {_ACCEPTED}, got {checks.shown(bounds)}")
+    if len(bounds) == 2 and not any(part is None or hasattr(part, "__len__") for part in bounds):
+        return _pair("bounds", bounds)
+    return {place: _pair(f"bounds[{place}]", pair) for place, pair in enumerate(bounds) if pair is not None}
+
+
+def _pair(name: str, pair: Any) -> tuple[float, float]:
+    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+        raise ValueError(f"{name} must be a pair (low, high), got {checks.shown(pair)}")
+    low, high = checks.real(f"{name}[0]", pair[0]), checks.real(f"{name}[1]", pair[1])
+    if not -LARGEST <= low < high <= LARGEST or high - low < SMALLEST:
+        raise ValueError(f"{name} must be a pair with low < high, both within {LARGEST:g} of zero, got {(low, high)!r}")
+    return low, high
+
+
+def _by_place(pairs: dict[Any, Any], d: int, names: Sequence[str] | None) -> dict[int, Any]:
+    """Pairs by the number of a column; a column that is not there, or is named twice, is refused."""
+    places = {name: place for place, name in enumerate(names if names is not None else ())}
+    found: dict[int, Any] = {}
+    for key, pair in pairs.items():
+        if isinstance(key, str) and key not in places:
+            told = "which X does not have" if places else "and X has no names: use the numbers of columns"
+            raise ValueError(f"bounds names the column {key!r}, {told}")
+        place = places[key] if isinstance(key, str) else int(key)
+        if not 0 <= place < d:
+            raise ValueError(f"bounds names the column {place}, and X has the columns 0 to {d - 1}")
+        if place in found:
+            raise ValueError(f"bounds names the column {key!r} twice, by its name and by its number")
+        found[place] = pair
+    return found

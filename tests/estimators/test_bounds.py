@@ -1,0 +1,126 @@
+"""Declared bounds of columns: what they save, that they hold, and that they are what the model says."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn import config_context, linear_model
+
+import tacit
+from tacit.solvers import FrankWolfe
+
+from .support import every, quiet
+
+pytestmark = quiet
+BOUNDS = [(-6.0, 6.0), (-200.0, 1200.0), (0.9, 1.1), (-7.0, 5.0)]
+
+
+def names_of(model):
+    return [release.name for release in model.plan_.plan.releases]
+
+
+def noise_of(model):
+    """The multipliers of the solver's own releases."""
+    told = zip(names_of(model), model.plan_.multipliers, strict=True)
+    return [multiplier for name, multiplier in told if not name.startswith(("scale", "label"))]
+
+
+@every
+def test_declared_columns_cost_nothing(kind):
+    X, y = kind.problem(300)
+    found = kind.make(random_state=0).fit(X, y)
+    some = kind.make(random_state=0, bounds={1: BOUNDS[1], 3: BOUNDS[3]}).fit(X, y)
+    every = kind.make(random_state=0, bounds=BOUNDS).fit(X, y)
+    assert any(name.startswith("scale") for name in names_of(some))
+    assert not any(name.startswith("scale") for name in names_of(every))
+    for less, more in ((some, found), (every, some)):
+        assert all(a <= b for a, b in zip(noise_of(less), noise_of(more), strict=True))
+    assert noise_of(every)[-1] < noise_of(found)[-1]
+
+
+@every
+def test_columns_are_clipped_to_what_was_declared_to_the_last_bit(kind):
+    X, y = kind.problem(300)
+    model = kind.make(random_state=0, bounds={1: (0.1, 700.3)}).fit(X, y)
+    assert (model.clip_low_[1], model.clip_high_[1]) == (0.1, 700.3)
+    outside, inside = X[:5].copy(), X[:5].copy()
+    outside[:, 1], inside[:, 1] = 1e6, 700.3
+    np.testing.assert_array_equal(model.predict(outside), model.predict(inside))
+
+
+@every
+def test_names_numbers_and_lists_say_the_same(kind):
+    X, y = kind.problem(200)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    told = [
+        (frame, {"b": BOUNDS[1], "d": BOUNDS[3]}),
+        (X, {3: BOUNDS[3], 1: BOUNDS[1]}),
+        (X, [None, BOUNDS[1], None, BOUNDS[3]]),
+    ]
+    models = [kind.make(random_state=0, bounds=bounds).fit(table, y) for table, bounds in told]
+    for other in models[1:]:
+        np.testing.assert_array_equal(models[0].coef_, other.coef_)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_declared_value_inside_its_bounds_is_never_clipped(store, fit_intercept):
+    # Without noise and penalty least squares on the table as it is come out, though values reach the bounds.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(300, 3)) * [3.0, 40.0, 0.2]
+    X[0], X[1] = [3.0, 40.0, 0.2], [-3.0, -40.0, -0.2]
+    y = X @ [1.0, 0.2, -3.0] + 2.0 * fit_intercept + rng.normal(size=300)
+    model = tacit.LinearRegression(
+        epsilon=math.inf, bounds=[(-3, 3), (-40, 40), (-0.2, 0.2)], y_bounds=(-50, 50), fit_intercept=fit_intercept
+    ).fit(store(X), y)
+    peer = linear_model.LinearRegression(fit_intercept=fit_intercept).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-4)
+    np.testing.assert_allclose(model.predict(store(X)), peer.predict(X), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [({0: (-3, 3)}, "all columns of sparse rows"), ([(1, 3), (-1, 1)], "must hold 0"), ((-3, -1), "must hold 0")],
+)
+def test_bounds_that_sparse_rows_cannot_have_are_refused(bounds, message, releases):
+    X = sparse.csr_array(np.eye(40)[:, :2])
+    with pytest.raises(ValueError, match=message):
+        tacit.LogisticRegression(bounds=bounds).fit(X, np.arange(40) % 2)
+    assert releases == []
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+def test_one_symmetric_pair_is_the_bound_on_entries_of_frank_wolfe(store):
+    rng = np.random.default_rng(0)
+    X, y = store(rng.normal(size=(200, 5))), rng.integers(0, 2, 200)
+    solver = FrankWolfe(n_iter=20, entry_bound=2.0)
+    told = tacit.LogisticRegression(solver=solver, l1_radius=3.0, random_state=0).fit(X, y)
+    same = tacit.LogisticRegression(solver=FrankWolfe(n_iter=20), bounds=(-2, 2), l1_radius=3.0, random_state=0)
+    np.testing.assert_array_equal(same.fit(X, y).coef_, told.coef_)
+
+
+@pytest.mark.parametrize("key", ["a", 0])
+def test_bounds_are_kept_in_a_model_file(tmp_path, key):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    model = tacit.LogisticRegression(bounds={key: (-3, 3)}, l1_ratio=0.25).fit(frame, rng.integers(0, 2, 200))
+    tacit.save(model, tmp_path / "model.json")
+    again = tacit.load(tmp_path / "model.json")
+    assert again.bounds == {key: (-3, 3)}
+    assert again.l1_ratio == 0.25
+    np.testing.assert_array_equal(again.clip_low_, model.clip_low_)
+
+
+def test_what_is_no_number_counts_for_nothing_where_nobody_checks():
+    """scikit-learn's own check can be turned off; declared bounds of sparse rows hold all the same."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(300, 3))
+    y = X @ [1.0, -1.0, 0.5]
+    holed, without = X.copy(), X.copy()
+    holed[0, 0], without[0, 0] = np.nan, 0.0
+    told = {"bounds": (-1, 1), "y_bounds": (-3, 3), "solver": "statistics", "random_state": 1}
+    with config_context(assume_finite=True):
+        models = [tacit.Ridge(**told).fit(sparse.csr_array(table), y) for table in (holed, without)]
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
