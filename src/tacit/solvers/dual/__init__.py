@@ -34,7 +34,8 @@ Where there is little noise (nu below 0.00016) every step takes all rows, with m
 first, and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise the
 problem is solved. The intercept is penalised like the features; less and less where there is little noise.
 
-Files: `steps` has the two forms above, on samples and on all rows; `paper` has three more, for comparison only.
+Files: `rules` has the numbers above, `steps` the two forms, on samples and on all rows; `paper` has three more, for
+comparison only.
 """
 
 import math
