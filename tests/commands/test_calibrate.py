@@ -26,8 +26,10 @@ def answer(capsys, *words):
 @pytest.mark.filterwarnings("ignore:.*budget is too small:UserWarning")
 def test_it_says_what_a_fit_does(capsys, solver):
     loss = "logistic" if LOGISTIC in SOLVERS[solver].serves.losses else "squared"
-    told = answer(capsys, *FIT, "--solver", solver, "--loss", loss)
+    sparse = ("--sparse",) if SOLVERS[solver].serves.sparse_only else ()
+    told = answer(capsys, *FIT, "--solver", solver, "--loss", loss, *sparse)
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
+    X = csr_array(X) if sparse else X
     plan = (LogisticRegression if loss == "logistic" else Ridge)(2.0, solver=solver).fit(X, y).plan_
     assert told["event"] == events.to_dict(plan.event)
     assert [(r["name"], r["count"], r["sampling"]) for r in told["releases"]] == [

@@ -262,7 +262,9 @@ def test_a_support_vector_machine_of_three_classes_is_fitted_or_refused(loss, so
         assert model.fit(X, y).coef_.shape == (3, 4)
         assert np.all(np.isfinite(model.decision_function(X)))
         return
-    message = rf"does not serve the {LOSSES[loss].words} loss of more than two classes; these do: dual$"
+    message = (
+        rf"does not serve the {LOSSES[loss].words} loss of more than two classes( and dense rows)?; these do: dual$"
+    )
     for declared, labels in ((None, y), ([0, 1, 2], np.minimum(y, 1))):
         with pytest.raises(ValueError, match=message):
             model.set_params(classes=declared).fit(X, labels)

@@ -131,7 +131,7 @@ def test_other_classes_are_refused(model, tmp_path):
         tacit.save(model, tmp_path / "m.json")
 
 
-@pytest.mark.parametrize("value", [print, object(), 1j, np.array([None]), np.array([1j]), {1: 2}, [lambda: 0]])
+@pytest.mark.parametrize("value", [print, object(), 1j, np.array([None]), np.array([1j]), {1.5: 2}, [lambda: 0]])
 def test_a_parameter_that_cannot_be_written_is_named(value, tmp_path):
     model = clone(made("ridge")).fit(X, VALUES).set_params(solver=value)
     with pytest.raises(TypeError, match="solver cannot be written to a model file"):

@@ -77,7 +77,7 @@ def written(value: Any, where: str) -> Json:
         return {"tuple": [written(part, where) for part in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: written(part, f"{where}[{key!r}]") for key, part in value.items()}}
-    if isinstance(value, dict):  # keys that are numbers, which JSON has none of
+    if isinstance(value, dict) and all(type(key) in (str, int) for key in value):  # JSON has no keys that are numbers
         return {"items": [[written(key, where), written(part, where)] for key, part in value.items()]}
     if isinstance(value, Column):
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
