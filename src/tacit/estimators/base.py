@@ -27,12 +27,12 @@ from tacit.solvers import Solver, check_solver
 
 _PREDICT_BLOCK = 4096
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "l1_ratio": checks.closed_unit,
     "row_norm": declared_size,
     "l1_radius": declared_size,
     "y_bounds": interval,
     "C": inverse_strength,
     "alpha": penalty_strength,
+    "l1_ratio": checks.closed_unit,
 }
 _MAY_BE_NONE = ("row_norm", "l1_radius", "y_bounds")
 _EXPORTED = ("C", "alpha", "fit_intercept", "l1_ratio", "loss")  # parameters that mean the same in scikit-learn
@@ -87,11 +87,11 @@ class PrivateLinearModel(BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         check_terms(self)
-        for name, check in _CHECKS.items():
-            if hasattr(self, name) and not (getattr(self, name) is None and name in _MAY_BE_NONE):
-                check(name, getattr(self, name))
         coefficient_bounds(self.coef_bounds)
         declared_pairs(self.bounds)
+        for name, value in self.get_params(deep=False).items():
+            if name in _CHECKS and not (value is None and name in _MAY_BE_NONE):
+                _CHECKS[name](name, value)
         if self.bounds is not None and self.row_norm is not None:
             raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
         check_solver(self.solver)
