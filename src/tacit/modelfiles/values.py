@@ -266,7 +266,7 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = set(Release.__dataclass_fields__)
-    plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
+    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
     return Promise(plan, budget, Unit("row", guarantee.n_units), guarantee.solver, tuple(map(float, multipliers)))

@@ -74,6 +74,11 @@ class Grant:
         """The neighbour relation of the promise."""
         return self._gate.adjacency
 
+    @property
+    def d0(self) -> float:
+        """The probability that one of these releases may show what no noise covers; 0 but for thresholded ones."""
+        return self._gate.promise.budget.delta * self._release.tail / self._release.count
+
     def take(self, count: int = 1) -> NoiseSource:
         """Count one release, or several, and give the source that their noise is drawn from."""
         if not self.is_open:
