@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tacit import datasets, estimators, federated, metrics, modelfiles, preprocessing, privacy, problems
     from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
     from tacit.modelfiles import load, save
-    from tacit.preprocessing import PrivateScaler, RowClipper
+    from tacit.preprocessing import PrivateEncoder, PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
@@ -22,6 +22,7 @@ _HOMES = {
     "LinearRegression": "estimators",
     "LinearSVC": "estimators",
     "LogisticRegression": "estimators",
+    "PrivateEncoder": "preprocessing",
     "PrivateScaler": "preprocessing",
     "Ridge": "estimators",
     "RowClipper": "preprocessing",
@@ -36,6 +37,7 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "PrivateEncoder",
     "PrivateScaler",
     "Ridge",
     "RowClipper",

@@ -12,6 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array
 
 from tacit.blocks import Table
@@ -26,10 +27,13 @@ from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.metrics.release import Asked, released_scores
 from tacit.metrics.terms import Agreed
+from tacit.preprocessing import PrivateEncoder
+from tacit.preprocessing.encoder import RELEASE
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
+from tacit.privacy.plan import TAIL
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
@@ -412,7 +416,32 @@ def _steps(adjacency: str) -> list[Entry]:
     return entries
 
 
-STEPS = [entry for adjacency in ADJACENCIES for entry in _steps(adjacency)]
+def _of_encoder(adjacency: str) -> Entry:
+    """Two columns of text and one of numbers, in which rows bring values of their own."""
+    calibrated = Plan(Release(RELEASE, "thresholded", share=1.0, tail=TAIL)).calibrate(
+        Budget(5.0, 1e-3, adjacency),  # type: ignore[arg-type]
+        Unit("row", N),
+        "test",
+    )
+    records = [(("ab"[k % 2], "xyz"[k % 3], float(k)),) for k in range(N - 1)]
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        table = pd.DataFrame([row for (row,) in records], columns=["one", "two", "three"])
+        encoder = PrivateEncoder(max_categories=4)
+        reading = encoder._read(table)
+        with Gate(calibrated, NoiseSource(4)) as gate:
+            return encoder._run(reading, gate), reading.width
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1.0), ("c", "c", math.nan), ("", "?", 5.0)]
+        return [(row,) for row in [*rows, ("a", None, 1.0), (None, None, 0.0)]]
+
+    return Entry("encoder", adjacency, calibrated.plan, records, run, hostile)
+
+
+STEPS = [entry for adjacency in ADJACENCIES for entry in [*_steps(adjacency), _of_encoder(adjacency)]]
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
