@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import datasets, estimators, federated, metrics, modelfiles, preprocessing, privacy, problems
-    from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+    from tacit.estimators import (
+        PCA,
+        ElasticNet,
+        Lasso,
+        LinearRegression,
+        LinearSVC,
+        LogisticRegression,
+        PrivatePipeline,
+        Ridge,
+        make_private_pipeline,
+    )
     from tacit.modelfiles import load, save
     from tacit.preprocessing import PrivateEncoder, PrivateScaler, RowClipper
 
@@ -23,10 +33,12 @@ _HOMES = {
     "LinearSVC": "estimators",
     "LogisticRegression": "estimators",
     "PrivateEncoder": "preprocessing",
+    "PrivatePipeline": "estimators",
     "PrivateScaler": "preprocessing",
     "Ridge": "estimators",
     "RowClipper": "preprocessing",
     "load": "modelfiles",
+    "make_private_pipeline": "estimators",
     "save": "modelfiles",
 }
 
@@ -38,6 +50,7 @@ __all__ = [
     "LinearSVC",
     "LogisticRegression",
     "PrivateEncoder",
+    "PrivatePipeline",
     "PrivateScaler",
     "Ridge",
     "RowClipper",
@@ -46,6 +59,7 @@ __all__ = [
     "estimators",
     "federated",
     "load",
+    "make_private_pipeline",
     "metrics",
     "modelfiles",
     "preprocessing",

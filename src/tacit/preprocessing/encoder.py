@@ -1,17 +1,19 @@
 """`PrivateEncoder`: text and categories as columns of zeros and ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.validate import validated
-from tacit.preprocessing.frames import ArrayFrame, Frame, as_text, frame_of
+from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categories_of, listed
+from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
 from tacit.preprocessing.summaries import Terms
 from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, checks
 from tacit.privacy.mechanisms import ThresholdedCounts
@@ -19,77 +21,6 @@ from tacit.privacy.path import opened
 from tacit.privacy.plan import TAIL
 
 RELEASE = "categories"
-
-
-class Source(NamedTuple):
-    """Where an output column comes from: its input column, and the value that it stands for, if any."""
-
-    column: str
-    value: str | None
-    missing: bool = False  # it says that the value is missing
-
-
-@dataclass(frozen=True)
-class Coded:
-    """How one input column is encoded.
-
-    `categories` is None for a number, which passes, and for a column whose categories are still to be found.
-    """
-
-    name: str
-    is_text: bool
-    categories: tuple[str, ...] | None
-    indicator: bool = False
-
-    @property
-    def is_found(self) -> bool:
-        """Whether its categories are left to be found."""
-        return self.is_text and self.categories is None
-
-    @property
-    def sources(self) -> Iterator[Source]:
-        """What its output columns stand for."""
-        if self.categories is None:
-            yield Source(self.name, None)
-        for value in self.categories or ():
-            yield Source(self.name, value)
-        if self.indicator:
-            yield Source(self.name, None, missing=True)
-
-    def write(self, frame: Frame, place: int, out: Floats) -> None:
-        """Its output columns, into an array of zeros."""
-        if self.categories is None:
-            if frame.kind(place) != "number":
-                raise TypeError(f"column {self.name!r} was a number in fit, and is text now")
-            out[:, 0] = frame.numbers(place)
-            missing = np.isnan(out[:, 0])
-        else:
-            texts, places = frame.texts(place), {value: k for k, value in enumerate(self.categories)}
-            codes = np.array([-1 if text is None else places.get(text, -1) for text in texts], dtype=np.int64)
-            known = np.flatnonzero(codes >= 0)
-            out[known, codes[known]] = 1.0
-            missing = np.array([text is None for text in texts], dtype=np.bool_)
-        if self.indicator:
-            out[:, -1] = missing
-
-
-class Reading(NamedTuple):
-    """A table before anything is released: how its columns will be encoded, all of it from what is declared."""
-
-    frame: Frame
-    columns: tuple[Coded, ...]
-    most: int  # categories of a column that are found
-
-    @property
-    def found(self) -> list[int]:
-        """The columns whose categories are left to be found."""
-        return [place for place, column in enumerate(self.columns) if column.is_found]
-
-    @property
-    def width(self) -> int:
-        """The most output columns that there can be: public."""
-        fixed = sum(len(list(column.sources)) - column.is_found for column in self.columns)
-        return max(fixed + self.most * len(self.found), 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -184,10 +115,11 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         """Columns of zeros and ones, and numbers as they are."""
         check_is_fitted(self)
         frame = self._frame(X, reset=False)
-        out = np.zeros((frame.n, self._width))
+        widths = [len(list(column.sources)) for column in self.columns_]
+        out = np.zeros((frame.n, max(sum(widths), 1)))  # never without a column
         start = 0
         for place, column in enumerate(self.columns_):
-            stop = start + len(list(column.sources))
+            stop = start + widths[place]
             column.write(frame, place, out[:, start:stop])
             start = stop
         return out
@@ -205,6 +137,20 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
             raise KeyError(f"there is no output column {name!r}; get_feature_names_out() lists them")
         return sources[name]
 
+    def to_sklearn(self) -> ColumnTransformer:
+        """A scikit-learn transformer that does the same without tacit, for cells of text columns that are texts."""
+        check_is_fitted(self)
+        parts = [(f"column {place}", column.plain(), [place]) for place, column in enumerate(self.columns_)]
+        if all(part == "drop" for _, part, _ in parts):
+            raise TypeError("no column has a category, and scikit-learn makes no table without columns")
+        row: Any = [[0.0 if column.categories is None else (column.categories or ("",))[0] for column in self.columns_]]
+        row = np.array(row, dtype=object)
+        if hasattr(self, "feature_names_in_"):
+            from pandas import DataFrame
+
+            row = DataFrame(row, columns=self.feature_names_in_)
+        return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False).fit(row)
+
     def _sources(self, input_features: Any = None) -> dict[str, Source]:
         """What each output column stands for, by its name."""
         columns = self.columns_
@@ -218,18 +164,11 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         named: dict[str, Source] = {}
         for source in (source for column in columns for source in column.sources):
             name = source.column if source.value is None else f"{source.column}={source.value}"
-            name = f"{name} is missing" if source.missing else name
+            name += " is missing" if source.missing else " is empty" if source.empty else ""
             while name in named:  # a column may be called as the category of another
                 name += "'"
             named[name] = source
-        for place in range(self._width - len(named)):
-            named[f"empty {place}"] = Source("", None)
-        return named
-
-    @property
-    def _width(self) -> int:
-        """How many columns come out: never none, and as many as a next step was planned for, if it needs them all."""
-        return max(sum(len(list(column.sources)) for column in self.columns_), self.least_width_)
+        return named or {"empty": Source("", None, empty=True)}
 
     def _read(self, X: Any) -> Reading:
         """The table, and how it will be encoded; what is bad raises here, before any budget is spent."""
@@ -239,13 +178,13 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         frame = self._frame(X, reset=True)
         if frame.n < 2:
             raise ValueError(f"a table of at least two rows is needed, got n_samples = {frame.n}")
-        declared = _by_place("categories", self.categories, frame.names)
-        marked = _by_place("missing_indicator", dict.fromkeys(_listed(self.missing_indicator)), frame.names)
+        declared = by_place("categories", self.categories, frame.names)
+        marked = by_place("missing_indicator", dict.fromkeys(listed(self.missing_indicator)), frame.names)
         columns = []
         for place, name in enumerate(frame.names):
             values = declared.get(place) if place in declared else frame.declared(place, bool(self.trust_dtypes))
-            categories = None if values is None else _categories(name, values)
             is_text = frame.kind(place) == "text"
+            categories = None if values is None else categories_of(name, values, is_text=is_text)
             if is_text or categories is not None:
                 frame.texts(place)  # what cannot be read raises here
             else:
@@ -277,7 +216,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         return gate.release(RELEASE, mechanism, [reading.frame.texts(place) for place in reading.found])
 
     def _keep(
-        self, reading: Reading, found: Sequence[tuple[str, ...]], guarantee: Guarantee | None, least_width: int = 1
+        self, reading: Reading, found: Sequence[tuple[str, ...]], guarantee: Guarantee | None
     ) -> "PrivateEncoder":
         """Keep what was declared and found."""
         values = dict(zip(reading.found, found, strict=True))
@@ -287,51 +226,17 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         )
         self.categories_ = {c.name: c.categories for c in self.columns_ if c.categories is not None}
         self.found_ = tuple(self.columns_[place].name for place in reading.found)
-        self.guarantee_, self.least_width_ = guarantee, least_width
+        self.guarantee_ = guarantee
         return self
+
+    def _fill(self, reading: Reading) -> None:
+        """Columns of zeros for categories that were planned for and not found, where a next step needs them."""
+        self.columns_ = tuple(
+            replace(column, empty=reading.most - len(column.categories or ()) if place in reading.found else 0)
+            for place, column in enumerate(self.columns_)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
-
-
-def _listed(columns: Any) -> Sequence[Any]:
-    if columns is None:
-        return ()
-    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
-        raise TypeError(f"missing_indicator must be a sequence of columns, got {checks.shown(columns)}")
-    return tuple(columns)
-
-
-def _by_place(parameter: str, told: Any, names: Sequence[str]) -> dict[int, Any]:
-    """What is told of columns, by their numbers; refuses a column that is not there."""
-    if told is None:
-        return {}
-    if not isinstance(told, Mapping):
-        raise TypeError(f"{parameter} must be a dict of columns and their categories, got {checks.shown(told)}")
-    places = {name: place for place, name in enumerate(names)}
-    found: dict[int, Any] = {}
-    for key, value in told.items():
-        if isinstance(key, bool) or not isinstance(key, str | int | np.integer):
-            raise TypeError(f"{parameter} must name columns by texts or whole numbers, got {checks.shown(key)}")
-        place = places.get(key, -1) if isinstance(key, str) else int(key)
-        if not 0 <= place < len(names):
-            raise ValueError(f"{parameter} names the column {key!r}, which X does not have")
-        if place in found:
-            raise ValueError(f"{parameter} names the column {names[place]!r} twice, by its name and by its number")
-        found[place] = value
-    return found
-
-
-def _categories(name: str, values: Any) -> tuple[str, ...]:
-    """Declared categories as texts."""
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise TypeError(f"the categories of column {name!r} must be a list, got {checks.shown(values)}")
-    try:
-        texts = [as_text(value) for value in values]
-    except TypeError:
-        raise TypeError(f"the categories of column {name!r} must be texts, numbers or truth values") from None
-    if not texts or None in texts or len(set(texts)) < len(texts):
-        raise ValueError(f"the categories of column {name!r} must be one or more, each once, and none of them missing")
-    return tuple(text for text in texts if text is not None)
