@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, issparse
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
+from tacit.preprocessing.coding import Coded
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
 from tacit.solvers import SOLVERS
 from tacit.solvers.pca import PCA_SOLVERS
@@ -81,6 +82,8 @@ def written(value: Any, where: str) -> Json:
         return {"items": [[written(key, where), written(part, where)] for key, part in value.items()]}
     if isinstance(value, Column):
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
+    if isinstance(value, Coded):
+        return {"coded": {key: written(part, where) for key, part in vars(value).items()}}
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if OPTIONS.get(type(value).__name__) is type(value):
@@ -277,6 +280,11 @@ def _read_column(content: Json, where: str) -> Column:
     return Column(**{name: read(part, where) for name, part in told.items()})
 
 
+def _read_coded(content: Json, where: str) -> Coded:
+    told = fields(content, set(Coded.__dataclass_fields__), where)
+    return Coded(**{name: read(part, where) for name, part in told.items()})
+
+
 def _read_float(content: Json, where: str) -> float:
     if not isinstance(content, str) or content not in _FLOATS:
         raise ValueError(f"{where} must be one of {', '.join(_FLOATS)} where it is no finite number")
@@ -307,6 +315,7 @@ def _read_items(content: Json, where: str) -> dict[Any, Any]:
 
 _READERS: dict[str, Callable[[Json, str], Any]] = {
     "array": _read_array,
+    "coded": _read_coded,
     "column": _read_column,
     "csr": _read_csr,
     "dict": _read_dict,
