@@ -30,12 +30,10 @@ from tacit.federated.study import Member, Study
 from tacit.metrics.release import Asked, released_scores
 from tacit.metrics.terms import Agreed
 from tacit.preprocessing import PrivateEncoder, PrivateScaler
-from tacit.preprocessing.encoder import RELEASE
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
 from tacit.privacy.mechanisms import Quantile
-from tacit.privacy.plan import TAIL
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
@@ -426,29 +424,28 @@ def _steps(adjacency: str) -> list[Entry]:
     return entries
 
 
-def _of_encoder(adjacency: str) -> Entry:
+def _of_encoder(adjacency: str, name: str = "encoder", **told: Any) -> Entry:
     """Two columns of text and one of numbers, in which rows bring values of their own."""
-    calibrated = Plan(Release(RELEASE, "thresholded", share=1.0, tail=TAIL)).calibrate(
-        Budget(5.0, 1e-3, adjacency),  # type: ignore[arg-type]
-        Unit("row", N),
-        "test",
-    )
+    encoder = PrivateEncoder(max_categories=4, **told)
     records = [(("ab"[k % 2], "xyz"[k % 3], float(k)),) for k in range(N - 1)]
+
+    def read(records: Sequence[Record]) -> Any:
+        return encoder._read(pd.DataFrame([row for (row,) in records], columns=["one", "two", "three"]))
+
+    budget = Budget(5.0, 1e-3, adjacency)  # type: ignore[arg-type]
+    calibrated = Plan(*encoder._releases(read(records), 1.0)).calibrate(budget, Unit("row", N), "test")
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
-        table = pd.DataFrame([row for (row,) in records], columns=["one", "two", "three"])
-        encoder = PrivateEncoder(max_categories=4)
-        reading = encoder._read(table)
         with Gate(calibrated, NoiseSource(4)) as gate:
-            return encoder._run(reading, gate), reading.width
+            return encoder._run(read(records), gate)
 
     def hostile(seen: Any) -> list[Record]:
         del seen
-        rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1.0), ("c", "c", math.nan), ("", "?", 5.0)]
-        return [(row,) for row in [*rows, ("a", None, 1.0), (None, None, 0.0)]]
+        rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("1", "2.5", -1.0), ("c", "c", math.nan), ("", "?", 5.0)]
+        return [(row,) for row in [*rows, ("a", None, 1.0), (None, None, 0.0), ("NA", "1e3", 0.0)]]
 
-    return Entry("encoder", adjacency, calibrated.plan, records, run, hostile)
+    return Entry(name, adjacency, calibrated.plan, records, run, hostile)
 
 
 def _of_pipeline(name: str, adjacency: str, *steps: Any) -> Entry:
@@ -491,7 +488,11 @@ def _pipelines(adjacency: str) -> list[Entry]:
     ]
 
 
-STEPS = [entry for adjacency in ADJACENCIES for entry in [*_steps(adjacency), _of_encoder(adjacency)]]
+def _encoders(adjacency: str) -> list[Entry]:
+    return [_of_encoder(adjacency), _of_encoder(adjacency, "encoder, parsed columns", parse=["one", "two"])]
+
+
+STEPS = [entry for adjacency in ADJACENCIES for entry in [*_steps(adjacency), *_encoders(adjacency)]]
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------

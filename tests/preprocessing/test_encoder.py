@@ -45,7 +45,6 @@ def test_common_categories_are_found_and_rare_ones_are_other_on_pandas_and_polar
     for frame in frames(people()):
         encoder = PrivateEncoder(epsilon=1.0, random_state=0).fit(frame)
         assert encoder.categories_ == {"job": ("clerk", "nurse", "smith"), "country": ("DE", "FR")}
-        assert encoder.found_ == ("job", "country")
         names = ["job=clerk", "job=nurse", "job=smith", "country=DE", "country=FR", "age", "member"]
         assert encoder.get_feature_names_out().tolist() == names
         outputs.append(encoder.transform(frame))
@@ -74,7 +73,6 @@ def test_declared_categories_cost_nothing_and_keep_their_order():
     assert steps == []
     assert encoder.guarantee_ is None
     assert encoder.categories_ == {"job": ("smith", "clerk", "pilot"), "country": ("FR",)}
-    assert encoder.found_ == ()
 
 
 def test_only_the_columns_that_are_not_declared_take_part_in_the_release():
@@ -169,7 +167,7 @@ def test_a_table_in_which_nothing_is_found_has_an_empty_column():
     frame = pd.DataFrame({"name": [f"person {k}" for k in range(1000)]})
     encoder = PrivateEncoder(epsilon=0.5, random_state=0).fit(frame)
     assert encoder.categories_ == {"name": ()}
-    assert encoder.get_feature_names_out().tolist() == ["empty 0"]
+    assert encoder.get_feature_names_out().tolist() == ["empty"]
     assert not encoder.transform(frame).any()
 
 
@@ -291,3 +289,34 @@ def test_any_table_of_these_is_encoded_alike_by_pandas_and_polars(seed):
     shared = outputs[0].keys() & outputs[1].keys()
     if math.isinf(epsilon) or outputs[0].keys() == outputs[1].keys():
         assert all(outputs[0][name] == outputs[1][name] for name in shared)
+
+
+def test_a_vote_decides_whether_a_column_is_a_number_and_cells_of_the_other_kind_are_holes():
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 60, 600).astype(str).astype(object)
+    age[[0, 1, 2, 3]] = ["unknown", "NA", None, "1_0"]
+    job = np.where(rng.random(600) < 0.5, "nurse", "clerk").astype(object)
+    job[[0, 1]] = ["7", ""]
+    for frame in (pd.DataFrame({"age": age, "job": job}), pl.DataFrame({"age": age.tolist(), "job": job.tolist()})):
+        with transcript() as steps:
+            encoder = PrivateEncoder(parse=["age", 1], random_state=0).fit(frame)
+        assert [(step.name, step.kind) for step in steps] == [("kinds", "gaussian"), ("categories", "thresholded")]
+        assert [step.sensitivity for step in steps] == [math.sqrt(2.0), 1.0]
+        assert encoder.get_feature_names_out().tolist() == ["age", "job=clerk", "job=nurse"]
+        Z = encoder.transform(frame)
+        np.testing.assert_array_equal(np.isnan(Z[:, 0]), np.arange(600) < 4)
+        np.testing.assert_array_equal(Z[4:, 0], age[4:].astype(float))
+        np.testing.assert_array_equal(Z[:2, 1:], np.zeros((2, 2)))
+
+
+def test_where_all_are_numbers_no_categories_are_counted_and_the_guarantee_still_has_them():
+    frame = pd.DataFrame({"a": ["1", "2.5"] * 300, "b": ["-3e2", ""] * 300})
+    with transcript() as steps:
+        encoder = PrivateEncoder(parse=["a", "b"], random_state=0).fit(frame)
+    assert [step.name for step in steps] == ["kinds"]
+    assert encoder.categories_ == {}
+    assert encoder.guarantee_.d0 > 0.0
+    with pytest.raises(ValueError, match="parse names the column 'a', which is declared or is a number"):
+        PrivateEncoder(parse=["a"], categories={"a": ["1"]}).fit(frame)
+    with pytest.raises(ValueError, match="parse names the column 'a', which is declared or is a number"):
+        PrivateEncoder(parse=["a"]).fit(frame.astype({"a": float}))

@@ -90,8 +90,9 @@ def private_fit(
     """Fit one model, spending the whole budget."""
     fit, promise = planned(task, solver)
     with Gate.open(promise, seed=seed, progress=tell if verbose else None, stacklevel=4) as gate:
-        result, units = fit.run(table, gate)
-    return Fitted(result, units, promise, gate.guarantee)
+        data = fit.bounding.run(table, gate)  # not by `fit.run`: warnings point to the caller of this function
+        result = fit.algorithm.run(data, gate)
+    return Fitted(result, data.units, promise, gate.guarantee)
 
 
 def tell(name: str, made: int, planned: int) -> None:

@@ -108,8 +108,7 @@ class EncoderStage(Stage):
         self._reading: Reading = step._read(facts.X)
         self.releases = step._releases(self._reading, 1.0)
         self.values = 2 * max(len(self._reading.found), 1)
-        frame, slots = self._reading.frame, tuple(f"\0{k}" for k in range(self._reading.most))
-        columns = tuple(replace(c, categories=slots) if c.is_found else c for c in self._reading.columns)
+        frame, columns = self._reading.frame, self._reading.planned
         numbers = [frame.numbers(k) for k, column in enumerate(columns) if column.categories is None]
         known = np.column_stack(numbers) if numbers else np.zeros((frame.n, 1))
         self.out = _layout(columns, facts.n, known)
@@ -121,7 +120,7 @@ class EncoderStage(Stage):
     def run(self, X: Any, gate: Gate) -> None:
         """Find the categories."""
         del X
-        self.step._keep(self._reading, self.step._run(self._reading, gate), None)
+        self.step._keep(self.step._run(self._reading, gate), None)
 
     @property
     def made(self) -> Facts:
@@ -136,7 +135,7 @@ class EncoderStage(Stage):
 def _layout(columns: tuple[Coded, ...], n: int, known: Any) -> Facts:
     """The facts of a table that is encoded so; one without columns has a column of zeros."""
     sources = [source for column in columns for source in column.sources]
-    passes = np.array([s.value is None and not s.missing and not s.empty for s in sources], dtype=np.bool_)
+    passes = np.array([free for column in columns for free in column.free], dtype=np.bool_)
     names = tuple(source.column if free else "" for source, free in zip(sources, passes, strict=True))
     low, high = np.where(passes, -np.inf, 0.0), np.where(passes, np.inf, 1.0)
     if not sources:
@@ -258,7 +257,7 @@ class LinearStage(Stage):
         shape = self._table
         if shape is None:
             shape = np.broadcast_to(0.0, (facts.n, facts.d))
-            self.step.bounds = _merged(self.step, self._bounds, facts)
+            self.step.bounds = _merged(self.step, self._bounds, facts, strict=facts is self._facts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of delta, of which the pipeline has warned
             task, targets = self.step._asked(shape, self._y)
@@ -269,8 +268,11 @@ class LinearStage(Stage):
         return self._fit.narrowed(task)
 
 
-def _merged(step: Any, told: Any, facts: Facts) -> Any:
-    """What is declared of a model's columns, with what the steps before it know: by the numbers of columns."""
+def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
+    """What is declared of a model's columns, with what the steps before it know: by the numbers of columns.
+
+    Where `strict`, before anything is released, bounds of a column that cannot be there are refused.
+    """
     pairs = declared_pairs(told)
     if facts.low is None or facts.high is None or step.row_norm is not None:
         return told
@@ -285,9 +287,9 @@ def _merged(step: Any, told: Any, facts: Facts) -> Any:
         if not isinstance(told, Mapping) or not all(isinstance(key, str) for key in pairs):
             raise ValueError("bounds of what PrivateEncoder makes go by name: bounds={'age': (17, 90)}")
         unknown = sorted(set(pairs) - set(free))
-        if unknown:
+        if unknown and strict:
             raise ValueError(f"bounds names the column {unknown[0]!r}, which is not a number that reaches the model")
-        known |= {free[name]: pair for name, pair in pairs.items()}
+        known |= {free[name]: pair for name, pair in pairs.items() if name in free}
     return known or None
 
 

@@ -293,7 +293,7 @@ CLASSES: dict[str, Entry] = {
             _scaler,
             optional=(NAMES, "plan_"),
         ),
-        Entry(PrivateEncoder, ("columns_", "found_", "n_features_in_"), _encoder, optional=(NAMES, "plan_")),
+        Entry(PrivateEncoder, ("columns_", "n_features_in_"), _encoder, optional=(NAMES, "plan_")),
         Entry(PrivatePipeline, ("plan_",), _pipeline, optional=(), has_steps=True),
         Entry(RowClipper, ("n_features_in_",), _clipper, guaranteed=False),
         Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), _federated),

@@ -26,11 +26,6 @@ def check_encoder(model: PrivateEncoder) -> None:
         raise ValueError("columns_ must be as many as n_features_in_, with different names")
     for column in columns:
         _check_column(column, most)
-    known = [column.name for column in columns if column.is_text and column.categories is not None]
-    if not isinstance(model.found_, tuple) or not set(model.found_) <= set(known):
-        raise ValueError("found_ must name columns of text")
-    if (model.guarantee_ is None) and model.found_:
-        raise ValueError("an encoder that found categories has a guarantee")
     model.categories_ = {column.name: column.categories for column in columns if column.categories is not None}
 
 
@@ -41,7 +36,7 @@ def _check_column(column: Coded, most: int) -> None:
         raise ValueError(f"columns_ must have names and categories that are texts {HARMLESS}")
     if values is not None and len(set(values)) < len(values):
         raise ValueError("columns_ must have each category once")
-    flags = isinstance(column.is_text, bool) and isinstance(column.indicator, bool)
+    flags = all(isinstance(flag, bool) for flag in (column.is_text, column.indicator, column.parsed, column.spare))
     if not flags or (values is None and column.is_text) or isinstance(column.empty, bool):
         raise ValueError("columns_ must say of each whether it is text, and has an indicator")
     if not isinstance(column.empty, int) or not 0 <= column.empty <= most:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,9 @@ from sklearn.preprocessing import OneHotEncoder
 from tacit._types import Floats
 from tacit.preprocessing.frames import Frame, as_text
 from tacit.privacy import checks
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+"""Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
 
 
 class Source(NamedTuple):
@@ -26,8 +29,9 @@ class Source(NamedTuple):
 class Coded:
     """How one input column is encoded.
 
-    `categories` is None for a number, which passes, and for a column whose categories are still to be found. `empty`
-    columns of zeros stand for categories that were planned for and not found.
+    `categories` is None for a number, which passes, and for a column whose categories are still to be found. Of a
+    `parsed` column a vote decides whether it is a number; cells of the other kind are holes. `empty` columns of zeros
+    stand for categories that were planned for and not found, and a `spare` one, which comes first, for a number.
     """
 
     name: str
@@ -35,6 +39,8 @@ class Coded:
     categories: tuple[str, ...] | None
     indicator: bool = False
     empty: int = 0
+    parsed: bool = False
+    spare: bool = False
 
     @property
     def is_found(self) -> bool:
@@ -44,8 +50,8 @@ class Coded:
     @property
     def sources(self) -> Iterator[Source]:
         """What its output columns stand for."""
-        if self.categories is None:
-            yield Source(self.name, None)
+        if self.categories is None or self.spare:
+            yield Source(self.name, None, empty=self.spare)
         for value in self.categories or ():
             yield Source(self.name, value)
         for _ in range(self.empty):
@@ -53,15 +59,36 @@ class Coded:
         if self.indicator:
             yield Source(self.name, None, missing=True)
 
+    @property
+    def free(self) -> list[bool]:
+        """Which output columns may hold any number; the others hold 0 or 1."""
+        first = self.categories is None or self.spare
+        return [first and k == 0 for k, _ in enumerate(self.sources)]
+
+    def numbers(self, frame: Frame, place: int) -> Floats:
+        """The values of a number."""
+        if self.parsed:
+            found = [as_number(text) for text in frame.texts(place)]
+            return np.array([math.nan if value is None else value for value in found])
+        if frame.kind(place) != "number":
+            raise TypeError(f"column {self.name!r} was a number in fit, and is text now")
+        return frame.numbers(place)
+
+    def texts(self, frame: Frame, place: int) -> list[str | None]:
+        """The values of a category."""
+        texts = frame.texts(place)
+        if not self.parsed:
+            return texts
+        return [None if text == "" or as_number(text) is not None else text for text in texts]
+
     def write(self, frame: Frame, place: int, out: Floats) -> None:
         """Its output columns, into an array of zeros."""
         if self.categories is None:
-            if frame.kind(place) != "number":
-                raise TypeError(f"column {self.name!r} was a number in fit, and is text now")
-            out[:, 0] = frame.numbers(place)
+            out[:, 0] = self.numbers(frame, place)
             missing = np.isnan(out[:, 0])
         else:
-            texts, places = frame.texts(place), {value: k for k, value in enumerate(self.categories)}
+            start = int(self.spare)
+            texts, places = self.texts(frame, place), {value: k for k, value in enumerate(self.categories, start)}
             codes = np.array([-1 if text is None else places.get(text, -1) for text in texts], dtype=np.int64)
             known = np.flatnonzero(codes >= 0)
             out[known, codes[known]] = 1.0
@@ -71,9 +98,9 @@ class Coded:
 
     def plain(self) -> Any:
         """The same as a step of scikit-learn, which learns nothing from the row that it is fitted on."""
-        if self.indicator or self.empty:
+        if self.indicator or self.empty or self.spare or self.parsed:
             raise TypeError(
-                f"column {self.name!r} has an indicator or empty columns, which scikit-learn cannot make alike"
+                f"column {self.name!r} has an indicator, was parsed or has empty columns, which scikit-learn cannot make alike"
             )
         if self.categories is None:
             return "passthrough"
@@ -96,18 +123,46 @@ class Reading(NamedTuple):
         return [place for place, column in enumerate(self.columns) if column.is_found]
 
     @property
-    def width(self) -> int:
-        """The most output columns that there can be: public."""
-        fixed = sum(len(list(column.sources)) - column.is_found for column in self.columns)
-        return max(fixed + self.most * len(self.found), 1)
+    def voted(self) -> list[int]:
+        """The columns of which a vote decides what they are."""
+        return [place for place, column in enumerate(self.columns) if column.parsed]
+
+    @property
+    def planned(self) -> tuple[Coded, ...]:
+        """The columns with the most output columns that each can have: public."""
+        slots = tuple(f"\0{k}" for k in range(self.most))
+        return tuple(replace(c, categories=slots, spare=c.parsed) if c.is_found else c for c in self.columns)
+
+    def votes(self) -> Floats:
+        """Numbers less texts among the cells of each column that is voted on: private, and only for a release."""
+        return np.array([sum(map(_vote, self.frame.texts(place))) for place in self.voted], dtype=np.float64)
 
 
-def listed(columns: Any) -> Sequence[Any]:
+def as_number(text: str | None) -> float | None:
+    """A finite number, as a table has them; None for anything else."""
+    if text is None or "_" in text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _vote(text: str | None) -> int:
+    """One for a number, minus one for a text, nothing for a hole."""
+    if text is None or text.strip() in MISSING:
+        return 0
+    return 1 if as_number(text) is not None else -1
+
+
+def listed(parameter: str, columns: Any) -> dict[Any, None]:
+    """A sequence of columns."""
     if columns is None:
-        return ()
+        return {}
     if isinstance(columns, str) or not hasattr(columns, "__iter__"):
-        raise TypeError(f"missing_indicator must be a sequence of columns, got {checks.shown(columns)}")
-    return tuple(columns)
+        raise TypeError(f"{parameter} must be a sequence of columns, got {checks.shown(columns)}")
+    return dict.fromkeys(columns)
 
 
 def by_place(parameter: str, told: Any, names: Sequence[str]) -> dict[int, Any]:

@@ -1,6 +1,6 @@
 """`PrivateEncoder`: text and categories as columns of zeros and ones."""
 
-from collections.abc import Sequence
+import math
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -16,11 +16,12 @@ from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categor
 from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
 from tacit.preprocessing.summaries import Terms
 from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, checks
-from tacit.privacy.mechanisms import ThresholdedCounts
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity, ThresholdedCounts
 from tacit.privacy.path import opened
 from tacit.privacy.plan import TAIL
 
-RELEASE = "categories"
+VOTE, RELEASE = "kinds", "categories"
+_VOTE_PART = 0.1  # of what the encoder has: a vote is easier to win than a place among the categories
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +51,9 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     missing_indicator : sequence, default=None
         Columns, by name or number, that get one more column which says that the value is missing. Without it a missing
         category is "other"; a missing number stays NaN, and is left to the model.
+    parse : sequence, default=None
+        Columns of text, by name or number, of which it is not known whether they are numbers, as in a csv file that is
+        read as text. A noisy vote of the rows decides it for each, and cells of the other kind are holes.
     trust_dtypes : bool, default=False
         Whether the categories of a pandas dtype are taken as declared. `astype("category")` reads them off the rows, so
         by default they are not. Those of a polars Enum always are: an Enum cannot be made without naming them.
@@ -60,8 +64,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     ----------
     categories_ : dict
         The categories of every encoded column, as texts: declared ones as declared, found ones in the order of texts.
-    found_ : tuple of str
-        The columns whose categories were found.
+    columns_ : tuple
+        How each column is encoded.
     guarantee_ : Guarantee or None
         What the encoder gave away; None where nothing had to be found. `guarantee_.d0` is the part of delta that covers
         the chance of naming a category which one person alone has.
@@ -71,7 +75,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     Privacy
     ~~~~~~~
     Unit: one row. Neighbours: `adjacency`. Mechanism: one release of thresholded counts for all columns, in which a row
-    has one vote in each (`tacit.privacy.mechanisms.ThresholdedCounts`). Released: the categories found. It is the one
+    has one vote in each (`tacit.privacy.mechanisms.ThresholdedCounts`), and before it a Gaussian one of the votes on
+    columns to `parse`. Released: the categories found, and which of these columns are numbers. It is the one
     release of Tacit whose size is not known beforehand. Assumed: the number of rows, and the names and the types of
     columns, are public. `read_csv` makes a column text if a single cell is: declare types where that tells something.
     `transform` gives private rows to whoever calls it.
@@ -95,6 +100,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     categories: Any = None
     max_categories: int = 20
     missing_indicator: Any = None
+    parse: Any = None
     trust_dtypes: bool = False
     random_state: int | None = None
 
@@ -103,13 +109,13 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         reading = self._read(X)
         if not reading.found:
-            return self._keep(reading, (), None)
+            return self._keep(reading.columns, None)
         terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
         n, plan = reading.frame.n, Plan(*self._releases(reading, 1.0))
         values = 2 * len(reading.found)
         with opened(plan, n, "encoder", self.epsilon, self.delta, values=values, **terms) as gate:
-            found = self._run(reading, gate)
-        return self._keep(reading, found, gate.guarantee)
+            columns = self._run(reading, gate)
+        return self._keep(columns, gate.guarantee)
 
     def transform(self, X: Any) -> Floats:
         """Columns of zeros and ones, and numbers as they are."""
@@ -179,7 +185,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         if frame.n < 2:
             raise ValueError(f"a table of at least two rows is needed, got n_samples = {frame.n}")
         declared = by_place("categories", self.categories, frame.names)
-        marked = by_place("missing_indicator", dict.fromkeys(listed(self.missing_indicator)), frame.names)
+        marked = by_place("missing_indicator", listed("missing_indicator", self.missing_indicator), frame.names)
+        voted = by_place("parse", listed("parse", self.parse), frame.names)
         columns = []
         for place, name in enumerate(frame.names):
             values = declared.get(place) if place in declared else frame.declared(place, bool(self.trust_dtypes))
@@ -189,7 +196,9 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 frame.texts(place)  # what cannot be read raises here
             else:
                 frame.numbers(place)
-            columns.append(Coded(name, is_text, categories, place in marked))
+            if place in voted and (categories is not None or not is_text):
+                raise ValueError(f"parse names the column {name!r}, which is declared or is a number")
+            columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted))
         return Reading(frame, tuple(columns), most)
 
     def _frame(self, X: Any, *, reset: bool) -> Frame:
@@ -204,37 +213,48 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
 
     @staticmethod
     def _releases(reading: Reading, share: float) -> tuple[Release, ...]:
-        """One, for all columns whose categories are left to be found."""
-        return (Release(RELEASE, "thresholded", share=share, tail=TAIL),) if reading.found else ()
-
-    @staticmethod
-    def _run(reading: Reading, gate: Gate) -> Sequence[tuple[str, ...]]:
-        """The categories found of each column that has none declared."""
+        """One for all columns whose categories are left to be found; before it, perhaps, a vote on what they are."""
         if not reading.found:
             return ()
-        mechanism = ThresholdedCounts(len(reading.found), gate.promise.unit.n, reading.most)
-        return gate.release(RELEASE, mechanism, [reading.frame.texts(place) for place in reading.found])
+        vote = (Release(VOTE, "gaussian", share=_VOTE_PART * share),) if reading.voted else ()
+        rest = (1.0 - _VOTE_PART if vote else 1.0) * share
+        return (*vote, Release(RELEASE, "thresholded", share=rest, tail=TAIL))
 
-    def _keep(
-        self, reading: Reading, found: Sequence[tuple[str, ...]], guarantee: Guarantee | None
-    ) -> "PrivateEncoder":
+    @staticmethod
+    def _run(reading: Reading, gate: Gate) -> tuple[Coded, ...]:
+        """The columns, with what was found of each that is not declared.
+
+        A row adds 1, -1 or 0 to the vote on each of q columns: a vector of norm sqrt(q) at most.
+        """
+        n, columns = gate.promise.unit.n, list(reading.columns)
+        if reading.voted:
+            mechanism = GaussianVector(Sensitivity.vector(math.sqrt(len(reading.voted))), bound=float(n))
+            for place, vote in zip(reading.voted, gate.release(VOTE, mechanism, reading.votes()), strict=True):
+                columns[place] = replace(columns[place], is_text=bool(vote <= 0.0))
+        places = [place for place, column in enumerate(columns) if column.is_found]
+        if places:
+            votes = [columns[place].texts(reading.frame, place) for place in places]
+            found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), votes)
+            for place, values in zip(places, found, strict=True):
+                columns[place] = replace(columns[place], categories=values)
+        elif reading.found:  # the vote says that all of them are numbers
+            gate.skip(RELEASE)
+        return tuple(columns)
+
+    def _keep(self, columns: tuple[Coded, ...], guarantee: Guarantee | None) -> "PrivateEncoder":
         """Keep what was declared and found."""
-        values = dict(zip(reading.found, found, strict=True))
-        self.columns_ = tuple(
-            replace(column, categories=values.get(place, column.categories))
-            for place, column in enumerate(reading.columns)
-        )
-        self.categories_ = {c.name: c.categories for c in self.columns_ if c.categories is not None}
-        self.found_ = tuple(self.columns_[place].name for place in reading.found)
-        self.guarantee_ = guarantee
+        self.columns_, self.guarantee_ = columns, guarantee
+        self.categories_ = {column.name: column.categories for column in columns if column.categories is not None}
         return self
 
     def _fill(self, reading: Reading) -> None:
-        """Columns of zeros for categories that were planned for and not found, where a next step needs them."""
-        self.columns_ = tuple(
-            replace(column, empty=reading.most - len(column.categories or ()) if place in reading.found else 0)
-            for place, column in enumerate(self.columns_)
-        )
+        """Columns of zeros for what was planned for and not found, where a next step needs them."""
+        columns = list(self.columns_)
+        for place in reading.found:
+            values = columns[place].categories
+            spare, empty = columns[place].parsed and values is not None, reading.most - len(values or ())
+            columns[place] = replace(columns[place], spare=spare, empty=empty)
+        self.columns_ = tuple(columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
