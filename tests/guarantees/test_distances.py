@@ -128,6 +128,7 @@ def test_a_row_that_takes_part_in_no_sample_moves_no_release_of_samples(entry):
 EXACT = ("histogram", "magnitudes", "spread", "radius", "row norm", "lengths", "reach", "entry", "columns", "index")
 EXACT += (
     "categories",
+    "kinds",
     "vertices",
     "threshold",
     "class share",

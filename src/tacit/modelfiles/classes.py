@@ -249,7 +249,9 @@ def _table_model(model: TableModel) -> Sizes:
         raise ValueError("columns must be a tuple of columns")
     if len({column.name for column in columns}) < len(columns):
         raise ValueError("columns must have different names")
-    if not hasattr(model.model, "predict") or model.model.n_features_in_ != len(feature_names(columns)):
+    by_itself = isinstance(model.model, PrivatePipeline)  # it encodes the columns
+    width = len(columns) if by_itself else len(feature_names(columns))
+    if not hasattr(model.model, "predict") or model.model.n_features_in_ != width:
         raise ValueError("columns must give as many features as the model has")
     if not isinstance(model.target, str) or not harmless(model.target):
         raise ValueError(f"target must be the name of a column, {HARMLESS}")

@@ -100,7 +100,8 @@ class Coded:
         """The same as a step of scikit-learn, which learns nothing from the row that it is fitted on."""
         if self.indicator or self.empty or self.spare or self.parsed:
             raise TypeError(
-                f"column {self.name!r} has an indicator, was parsed or has empty columns, which scikit-learn cannot make alike"
+                f"column {self.name!r} has an indicator, was parsed or has empty columns, which scikit-learn cannot"
+                " make alike"
             )
         if self.categories is None:
             return "passthrough"
