@@ -50,7 +50,7 @@ def test_predictions_are_equal(kind, classes, store, fit_intercept):
     exported = model.to_sklearn()
     assert isinstance(exported, Pipeline)
     assert isinstance(exported[-1], kind.peer)
-    inputs = [X, X[:1], X * 1e6] + ([] if sparse.issparse(X) else [X.astype(np.float32), X.tolist()])
+    inputs = [X, X[:1], X * 1e6] + ([] if sparse.issparse(X) else [with_holes(X), X.tolist()])
     for given in inputs:
         check_predictions(kind, exported.predict(given), model.predict(given))
         if kind.classifies:
@@ -61,6 +61,21 @@ def test_predictions_are_equal(kind, classes, store, fit_intercept):
             )
     if kind.classifies:
         np.testing.assert_array_equal(exported.classes_, model.classes_)
+
+
+def with_holes(X):
+    """The same rows, with values missing here and there."""
+    return np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+
+
+@every
+def test_single_precision_is_scaled_in_single_precision(kind):
+    """As scikit-learn's transformers do."""
+    model, X = fitted(kind)
+    short = X.astype(np.float32)
+    call = "decision_function" if kind.classifies else "predict"
+    found, expected = (getattr(one, call)(short) for one in (model.to_sklearn(), model))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
 @every

@@ -379,8 +379,8 @@ def test_errors_of_a_step_come_without_the_data_they_quote():
     assert told.value.__context__ is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of the logarithm of what is negative
-        with pytest.raises(ValueError, match=r"NaN|infinity"):
-            make_private_pipeline(NUMBERS(np.log), LogisticRegression()).fit(FRAME[["age"]] - 40.0, Y)
+        with pytest.raises(ValueError, match="infinity"):
+            make_private_pipeline(NUMBERS(np.log), LogisticRegression()).fit(FRAME[["age"]] * 0.0, Y)
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_a_model_holds_released_numbers_and_parameters_only(kind):
         assert all(array.size <= 5 and (array.base is None or array.base.size <= 5) for array in arrays)
         public = set(vars(model)) - set(model.get_params())
         assert public <= {
-            *("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "n_features_in_"),
+            *("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "fill_", "n_features_in_"),
             *("plan_", "guarantee_"),
             "classes_" if kind.classifies else "y_bounds_",
         }

@@ -174,7 +174,9 @@ class MomentScale:
         error = gate.noise(name, sensitivity) / self.n
         sums = np.zeros((2, self.d))
         for start in range(0, self.n, _BLOCK):
-            rows = np.asarray(clip_rows(X[start : start + _BLOCK], self.row_norm), dtype=np.float64) / self.row_norm
+            block = X[start : start + _BLOCK]
+            present = np.where(np.isnan(block), 0.0, block)  # what is missing adds nothing
+            rows = np.asarray(clip_rows(present, self.row_norm), dtype=np.float64) / self.row_norm
             sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
         first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
         # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +27,7 @@ from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver
 
 _PREDICT_BLOCK = 4096
+_ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "row_norm": declared_size,
     "l1_radius": declared_size,
@@ -61,14 +63,13 @@ class PrivateLinearModel(BaseEstimator):
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
         self._check_parameters()
-        checked: Any = validated(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2, **options
-        )
+        checked: Any = validated(self, X, y, ensure_min_samples=2, **_ROWS, ensure_all_finite="allow-nan", **options)
         X, y = checked
         if not isinstance(X, np.ndarray):
             kind = X.dtype if self._wants_ball else np.float64
             X = csr_array(X, dtype=kind, copy=not X.has_canonical_format)
             X.sum_duplicates()
+            X = csr_array((np.where(np.isnan(X.data), 0.0, X.data), X.indices, X.indptr), shape=X.shape, dtype=kind)
         return X, y
 
     @property
@@ -146,6 +147,7 @@ class PrivateLinearModel(BaseEstimator):
             warnings.warn(units.warning, FewRowsWarning, stacklevel=4)
         model = units.model(fitted.result, task.penalty)
         self.clip_low_, self.clip_high_ = units.features.low, units.features.high
+        self.fill_ = np.array(units.features.centre)
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
         for name in ("coef_path_", "intercept_path_"):  # of an earlier fit
@@ -157,20 +159,24 @@ class PrivateLinearModel(BaseEstimator):
     def _margins(self, X: Any) -> Floats:
         """The linear function on clipped rows, of shape (n, outputs); each row by itself, to the last bit."""
         check_is_fitted(self)
-        X = validated(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        holes = "allow-nan" if hasattr(self, "fill_") else True  # models of older files do not know what to fill in
+        X = validated(self, X, **_ROWS, ensure_all_finite=holes, reset=False)
         coef = self.coef_ if isinstance(self.coef_, csr_array) else np.atleast_2d(self.coef_)
         if isinstance(X, np.ndarray):
-            return self._dense_margins(np.clip(X, self.clip_low_, self.clip_high_))
+            return self._dense_margins(self._clipped(X))
         if np.all((self.clip_low_ <= 0.0) & (self.clip_high_ >= 0.0)):
-            if not np.all(np.isinf(self.clip_low_)):
-                clipped = np.clip(X.data, self.clip_low_[X.indices], self.clip_high_[X.indices])
-                X = csr_array((clipped, X.indices, X.indptr), shape=X.shape)
+            X = csr_array((self._clipped(X.data, X.indices), X.indices, X.indptr), shape=X.shape)
         else:
             # A zero lies outside the clip of a model fitted on dense data, so rows are filled, a block at a time.
             starts = range(0, X.shape[0], _PREDICT_BLOCK)
-            blocks = (np.clip(X[i : i + _PREDICT_BLOCK].toarray(), self.clip_low_, self.clip_high_) for i in starts)
-            return np.concatenate([self._dense_margins(block) for block in blocks])
+            blocks = (X[i : i + _PREDICT_BLOCK].toarray() for i in starts)
+            return np.concatenate([self._dense_margins(self._clipped(block)) for block in blocks])
         return np.asarray(safe_sparse_dot(X, coef.T, dense_output=True) + self.intercept_)
+
+    def _clipped(self, values: Any, columns: Any = slice(None)) -> Any:
+        """Values of these columns inside the clip; what is missing is filled in."""
+        clipped = np.clip(values, self.clip_low_[columns], self.clip_high_[columns])
+        return np.where(np.isnan(clipped), self.fill_[columns], clipped) if hasattr(self, "fill_") else clipped
 
     def _dense_margins(self, X: Any) -> Floats:
         """By a loop over each row: BLAS may round a row differently when another row is missing."""
@@ -181,13 +187,17 @@ class PrivateLinearModel(BaseEstimator):
         return np.ascontiguousarray(out.T)
 
     def to_sklearn(self) -> Pipeline:
-        """An exact scikit-learn pipeline, clip then model, that predicts without tacit."""
+        """A scikit-learn pipeline that predicts the same without tacit: clip, fill in what is missing, model."""
         check_is_fitted(self)
         return self._pipeline(self._plain(**{name: getattr(self, name) for name in _EXPORTED if hasattr(self, name)}))
 
     def _pipeline(self, model: Any) -> Pipeline:
-        """The clip, then a fitted scikit-learn model: nothing in it comes from tacit."""
-        coef = np.array(dense(self.coef_))
+        """The clip, what to fill in, and a fitted scikit-learn model: nothing in it comes from tacit.
+
+        Each is one of scikit-learn's own transformers, as other tools read them: ONNX has no word for a function.
+        """
+        coef, intercept = np.array(dense(self.coef_)), np.copy(self.intercept_)
+        fill = self.fill_ if hasattr(self, "fill_") else np.clip(0.0, self.clip_low_, self.clip_high_)
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
             clip = FunctionTransformer(accept_sparse=True)
@@ -195,20 +205,23 @@ class PrivateLinearModel(BaseEstimator):
             clip = MaxAbsScaler(clip=True)  # which takes sparse rows, and divides by the bound
             clip.max_abs_ = clip.scale_ = self.clip_high_.copy()
             clip.n_samples_seen_ = 0
-            coef *= widest
+            coef, fill = coef * widest, fill / widest
         else:
-            limits = {"a_min": self.clip_low_.copy(), "a_max": self.clip_high_.copy()}
-            clip = FunctionTransformer(np.clip, validate=True, kw_args=limits)
+            # Brought to [0, 1]. A column whose clip is a single value has no width, and adds a constant.
+            low, width = self.clip_low_, self.clip_high_ - self.clip_low_
+            clip = MinMaxScaler(clip=True).fit(np.stack([low, self.clip_high_]))
+            intercept = intercept + coef @ low
+            coef, fill = coef * width, (fill - low) / np.where(width > 0.0, width, 1.0)
         clip.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             clip.feature_names_in_ = np.copy(self.feature_names_in_)
         model.n_features_in_ = self.n_features_in_
-        model.coef_, model.intercept_ = coef, np.copy(self.intercept_)
-        return make_pipeline(clip, model)
+        model.coef_, model.intercept_ = coef, intercept
+        return make_pipeline(clip, SimpleImputer().fit(fill[None, :]), model)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags
 

@@ -182,19 +182,23 @@ class LogisticRegression(PrivateClassifier):
     def _pipeline(self, model: Any) -> Pipeline:
         """The same, with a model for each class where classes were fitted one by one."""
         model.n_iter_ = np.array([0], dtype=np.int32)
-        return super()._pipeline(_one_vs_rest(model, self) if self._is_one_vs_rest else model)
+        pipeline = super()._pipeline(model)
+        if self._is_one_vs_rest:
+            pipeline.steps[-1] = ("onevsrestclassifier", _one_vs_rest(model))
+        return pipeline
 
 
-def _one_vs_rest(model: PlainLogisticRegression, fitted: LogisticRegression) -> OneVsRestClassifier:
-    """A fitted model of each class against the rest."""
-    outer = OneVsRestClassifier(model)
+def _one_vs_rest(model: PlainLogisticRegression) -> OneVsRestClassifier:
+    """The rows of a fitted model as models of each class against the rest."""
+    outer = OneVsRestClassifier(clone(model))
     outer.estimators_ = []
-    for coef, intercept in zip(dense(fitted.coef_), fitted.intercept_, strict=True):
+    for coef, intercept in zip(model.coef_, model.intercept_, strict=True):
         one = clone(model)
         one.coef_, one.intercept_, one.classes_ = coef[None, :].copy(), np.array([intercept]), np.array([0, 1])
-        one.n_features_in_, one.n_iter_ = fitted.n_features_in_, model.n_iter_
+        one.n_features_in_, one.n_iter_ = model.n_features_in_, model.n_iter_
         outer.estimators_.append(one)
-    outer.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(fitted.classes_)
+    outer.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
+    outer.n_features_in_ = model.n_features_in_
     return outer
 
 

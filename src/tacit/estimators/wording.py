@@ -87,6 +87,8 @@ class Family(NamedTuple):
     intercept_ : {self.intercept}
     clip_low_, clip_high_ : ndarray of shape (n_features,)
         What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
+    fill_ : ndarray of shape (n_features,)
+        What a missing value (NaN) counts as: the centre of its column, as released; zero for sparse data.
     {self.attribute}
     coef_noise_ : ndarray of the shape of `coef_`
         The standard deviation that the noise alone gives each coefficient, to first order.

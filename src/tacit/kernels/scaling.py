@@ -62,20 +62,25 @@ def magnitude_bin(value: float, low: int, high: int) -> int:
 def magnitude_histograms(
     X: NDArray[np.floating], shift: Floats, low: NDArray[np.int64], high: NDArray[np.int64], out: Floats
 ) -> None:
-    """out[j] counts the magnitudes of column j less shift[j], between the exponents low[j] and high[j]."""
+    """out[j] counts the magnitudes of column j less shift[j], between the exponents low[j] and high[j].
+
+    What is missing, or no number, counts nowhere.
+    """
     out[:] = 0.0
     for i in range(len(X)):
         for j in range(X.shape[1]):
-            out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
+            if X[i, j] == X[i, j]:
+                out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
 
 
 @kernel
 def pooled_magnitudes(X: NDArray[np.floating], low: int, high: int, out: NDArray[np.int64]) -> None:
-    """Out counts the magnitudes of all entries, between the exponents low and high."""
+    """Out counts the magnitudes of all entries, between the exponents low and high; but for what is no number."""
     out[:] = 0
     for i in range(len(X)):
         for j in range(X.shape[1]):
-            out[magnitude_bin(X[i, j], low, high)] += 1
+            if X[i, j] == X[i, j]:
+                out[magnitude_bin(X[i, j], low, high)] += 1
 
 
 @kernel

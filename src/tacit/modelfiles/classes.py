@@ -43,7 +43,14 @@ Sizes = dict[str, int]
 
 NUMBERS = {
     **{"coef_": "rows d", "coef_noise_": "rows d", "intercept_": "rows", "mean_": "d", "scale_": "d"},
-    **{"clip_low_": "d", "clip_high_": "d", "components_": "k d", "reliability_": "k", "explained_variance_": "k"},
+    **{
+        "clip_low_": "d",
+        "clip_high_": "d",
+        "fill_": "d",
+        "components_": "k d",
+        "reliability_": "k",
+        "explained_variance_": "k",
+    },
     **{"explained_variance_ratio_": "k", "singular_values_": "k"},
     **{"noise_variance_": "", "noise_floor_": "", "radius_": ""},
     **{"coef_path_": "iterates d", "intercept_path_": "iterates"},
@@ -270,7 +277,7 @@ def _is_remark(remark: Any) -> bool:
 
 
 _LINEAR = ("coef_", "coef_noise_", "intercept_", "clip_low_", "clip_high_", "plan_", "n_features_in_")
-_TOLD = (NAMES, "coef_path_", "intercept_path_")
+_TOLD = (NAMES, "coef_path_", "intercept_path_", "fill_")  # the last is not in older files
 _PCA = (
     *("components_", "mean_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
     *("noise_variance_", "noise_floor_", "reliability_", "radius_", "n_components_", "plan_", "n_features_in_"),
