@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.dp_cd import problems
-from benchmarks.dp_cd.methods import CLOCKED, METHODS, TRACED
+from benchmarks.dp_cd.methods import METHODS, TRACED, Scd
 from benchmarks.dp_cd.untuned import RULES
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import Canvas, Panel, level, traced
 from benchmarks.frame.tables import NONE, named, number, spread, table
 
 PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf8"))
-_TUNED = ("ours", "ours-jittered", "private", "greedy")  # next to the rules
+_TUNED = ("tail", "tail-jittered", "private", "private-jittered", "greedy")  # next to the rules
 
 
 def printed(problem: str, method: str, what: str = "table_2") -> dict[float, float]:
@@ -43,8 +43,8 @@ class Cell(NamedTuple):
 
 
 def _kind(model: str) -> str:
-    """The paper's method that one of ours is next to."""
-    return "DP-SGD" if model == "sgd" else "DP-CD"
+    """The paper's method that one of ours is next to; its tables have no DP-SCD."""
+    return "DP-SGD" if model == "sgd" else "" if isinstance(METHODS[model], Scd) else "DP-CD"
 
 
 class CoordinatePage(Page):
@@ -111,7 +111,7 @@ class CoordinatePage(Page):
 
     def _verdicts(self, name: str) -> Iterator[str]:
         for model, method in METHODS.items():
-            if self.results.rows("table", name, model):
+            if _kind(model) and self.results.rows("table", name, model):
                 yield f"{method.label}: {self.verdict(name, model)}"
         for record in self.results.rows("noiseless", name, "sgd"):
             pairs = zip(record.scores["relative error"], record.scores["passes"], strict=True)
@@ -147,7 +147,8 @@ class CoordinatePage(Page):
             return told if cells else NONE
 
         names = self.names(part)
-        rows = {f"{method.label}, next to {_kind(model)}": model for model, method in METHODS.items()}
+        labels = {model: method.label for model, method in METHODS.items() if _kind(model)}
+        rows = {f"{label}, next to {_kind(model)}": model for model, label in labels.items()}
         return table("", rows if names else {}, named(names), cell)
 
     def counts_of_tuning(self) -> str:
@@ -183,10 +184,12 @@ class CoordinatePage(Page):
         )
         for problem in self.names(parts[0]) if parts else ():
             for part in parts:
-                models = ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
-                ours, double, single, sgd, form, greedy = (self.seconds(part, problem, model) for model in models)
+                models = ("ours", "float64 product", "float32 product", "sgd", "greedy")
+                ours, double, single, sgd, greedy = (self.seconds(part, problem, model) for model in models)
+                others = {"form": "form", "jittered": "ours-jittered", "cyclic": "ours-cyclic"}
                 cd, sgd_there = (printed(problem, method, "table_3").get(50) for method in ("DP-CD", "DP-SGD"))
-                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours, "form": form / ours}
+                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours}
+                ratios |= {key: self.seconds(part, problem, model) / ours for key, model in others.items()}
                 ratios["paper"] = Seeds([sgd_there / cd] if cd and sgd_there else [])
                 about = {"problem": problem, "threads": part.removeprefix("timing, ")}
                 yield about | ratios | {"ours": ours, "greedy": greedy / double}
@@ -227,7 +230,7 @@ class CoordinatePage(Page):
 
     def _panel(self, name: str, timed: bool, y: str) -> Panel:
         zero, drawn = problems.problem(name).zero_error, []
-        for model in CLOCKED if timed else TRACED:
+        for model in TRACED:
             rows = self.results.rows("trace", name, model)
             if rows:
                 errors = np.array([row.scores["relative error"] for row in rows])

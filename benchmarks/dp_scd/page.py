@@ -22,6 +22,7 @@ PLAIN = {
     "sgd": "SGD, no noise",
     "scd": "SCD, one row at a time, no noise",
 }  # of Figure 2
+NOISELESS = {"scd": "SCD, no noise", "sgd": "SGD, no noise"}  # of Figure 1
 LABELS = {method.label: model for model, method in METHODS.items()}
 
 
@@ -103,6 +104,15 @@ class DualPage(Page):
                         above |= {"reference": REFERENCES[name], "verdict": told}
                         yield {"wanted": wanted, "label": method.label, "score": found} | above
 
+    def limits_as_set(self) -> Iterator[dict[str, Any]]:
+        """Numbers to reach on the rows and columns that they were set for."""
+        for name, wanted in ((name, w) for w in WANTED for name in self.names("limits") if name == w.problem):
+            plain, size = self.score("limits", name, "optimum"), self.results.size("limits", name)
+            for model in ("fit", "rule"):
+                found = self.score("limits", name, model, wanted.epsilon)
+                told = {"label": METHODS[model].label, "verdict": verdict(found.average <= (wanted.most or math.inf))}
+                yield {"wanted": wanted, "score": found, "plain": plain, "columns": size[1]} | told
+
     def times_to_reach(self) -> Iterator[dict[str, Any]]:
         return (timed for timed in self.times() if math.isfinite(timed["limit"]))
 
@@ -111,8 +121,9 @@ class DualPage(Page):
             parts = self.utilities(name)
             if parts:
                 plain: dict[str, Any] = {m: self.score("plain", name, m) for m in ("optimum", "standardised", "zero")}
-                limit = self.score("plain", name, "limit")
-                plain["limit"] = f"; the whole estimator at an infinite epsilon: {limit}" if limit else ""
+                others = {f"; {words}": self.score("noiseless", name, m) for m, words in NOISELESS.items()}
+                others["; the whole estimator at an infinite epsilon"] = self.score("plain", name, "limit")
+                plain["limit"] = "".join(f"{words}: {found}" for words, found in others.items() if found)
                 kind = "mean squared error" if problems.CASES[name][1] == "squared" else "part of wrong predictions"
                 tables = "\n\n".join(self._utility(part, name) for part in parts)
                 plain |= {"kind": kind, "tables": tables, "strength": problems.CASES[name][2]}
@@ -244,6 +255,9 @@ class DualPage(Page):
             drawn += spread_out(method.label, found, {"color": method.color}, band=True)
         best, zero = (self.score("plain", name, model).average for model in ("optimum", "zero"))
         drawn += [level("not private", best), level("no model", zero, ":")]
+        plain = {words: self.score("noiseless", name, model) for model, words in NOISELESS.items()}
+        dashes = zip(plain.items(), ("-.", (0, (3, 1, 1, 1, 1, 1))), strict=True)
+        drawn += [level(words, found.average, dash) for (words, found), dash in dashes if found]
 
         def cut(axes: Any, _: Any) -> None:
             axes.set_ylim(best - 0.1 * (zero - best), zero + 0.25 * (zero - best))
