@@ -18,8 +18,9 @@ from typing import Any
 
 from benchmarks.dp_scd import methods, problems
 from benchmarks.dp_scd.methods import METHODS, SGD, Dual
-from benchmarks.dp_scd.page import PLAIN, TRACED, WANTED, DualPage
+from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
 from benchmarks.dp_scd.problems import Problem
+from benchmarks.dp_scd.wanted import WANTED
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.timing import in_turns
 from benchmarks.frame.tuning import Point, tune
