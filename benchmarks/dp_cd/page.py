@@ -51,7 +51,7 @@ class CoordinatePage(Page):
     """What stands in the template."""
 
     template = Path(__file__).with_name("page.md")
-    batches = " and ".join(map(str, METHODS["sgd"].batches))  # type: ignore[union-attr]
+    batches, dual_batches = (" and ".join(f"{b:,}" for b in METHODS[m].batches) for m in ("sgd", "scd"))  # type: ignore[union-attr]
 
     def cell(self, values: Sequence[float]) -> str:
         return spread(values, 4)

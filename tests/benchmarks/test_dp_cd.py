@@ -140,7 +140,9 @@ def test_dp_scd_takes_the_problem_as_it_is_and_plans_for_its_batch():
     assert not published.serves(small())  # an l1 penalty
     solver = published.run(problem, 5, Point(100, 0.5, 1.0)).solver
     assert (solver.variant, solver.batch_size, solver.damping, solver.least_penalty) == ("published", 100, 1.0, 0.0)
-    assert ours.run(problem, 5, Point(100, 0.5, 10.0)).solver.damping == pytest.approx(0.1)
+    assert ours.run(problem, 5, Point(100, 0.5, 1.0)).solver.variant == "secret"
+    norm = math.sqrt(np.mean(np.sum(problem.X**2, axis=1)))
+    assert solver.clip == pytest.approx(0.5 * norm / (1.0 + 100 * norm**2 / (300 * 0.02)))
     few, many = (published.promise(problem, 5, batch).multiplier("updates") for batch in (30, 300))
     assert few < many
     alone = [published.errors(problem, 5, [Point(batch, 0.5, 1.0)], 0)[0] for batch in (30, 300)]
