@@ -243,6 +243,8 @@ METHODS: dict[str, Coordinate | SGD] = {
 }
 """By the names that records have."""
 TRACED = tuple(name for name, method in METHODS.items() if method.color)
+CLOCKED = ("paper", "form", "ours", "private", "greedy", "sgd")
+"""Those whose seconds are drawn; a pass in another order does the same work."""
 
 
 def _product_clock(problem: Problem, dtype: type[np.floating]) -> Callable[[], float]:
@@ -254,8 +256,7 @@ def _product_clock(problem: Problem, dtype: type[np.floating]) -> Callable[[], f
 
 def timings(problem: Problem, rounds: int) -> Iterator[tuple[int, int, str, float]]:
     """Number of BLAS threads (one, and one for each core), round, model and seconds of a pass or product; in turns."""
-    named = ("ours", "ours-jittered", "ours-cyclic", "form", "greedy", "sgd")
-    timed = [name for name in named if METHODS[name].serves(problem)]
+    timed = [name for name in ("ours", "form", "greedy", "sgd") if METHODS[name].serves(problem)]
     clocks = {name: METHODS[name].pass_clock(problem) for name in timed}
     clocks |= {f"{kind.__name__} product": _product_clock(problem, kind) for kind in (np.float64, np.float32)}
     for threads in sorted({1, os.cpu_count() or 1}):

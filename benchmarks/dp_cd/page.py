@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.dp_cd import problems
-from benchmarks.dp_cd.methods import METHODS, TRACED, Scd
+from benchmarks.dp_cd.methods import CLOCKED, METHODS, TRACED, Scd
 from benchmarks.dp_cd.untuned import RULES
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import Canvas, Panel, level, traced
@@ -184,12 +184,10 @@ class CoordinatePage(Page):
         )
         for problem in self.names(parts[0]) if parts else ():
             for part in parts:
-                models = ("ours", "float64 product", "float32 product", "sgd", "greedy")
-                ours, double, single, sgd, greedy = (self.seconds(part, problem, model) for model in models)
-                others = {"form": "form", "jittered": "ours-jittered", "cyclic": "ours-cyclic"}
+                models = ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
+                ours, double, single, sgd, form, greedy = (self.seconds(part, problem, model) for model in models)
                 cd, sgd_there = (printed(problem, method, "table_3").get(50) for method in ("DP-CD", "DP-SGD"))
-                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours}
-                ratios |= {key: self.seconds(part, problem, model) / ours for key, model in others.items()}
+                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours, "form": form / ours}
                 ratios["paper"] = Seeds([sgd_there / cd] if cd and sgd_there else [])
                 about = {"problem": problem, "threads": part.removeprefix("timing, ")}
                 yield about | ratios | {"ours": ours, "greedy": greedy / double}
@@ -230,7 +228,7 @@ class CoordinatePage(Page):
 
     def _panel(self, name: str, timed: bool, y: str) -> Panel:
         zero, drawn = problems.problem(name).zero_error, []
-        for model in TRACED:
+        for model in CLOCKED if timed else TRACED:
             rows = self.results.rows("trace", name, model)
             if rows:
                 errors = np.array([row.scores["relative error"] for row in rows])

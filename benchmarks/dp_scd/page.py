@@ -231,7 +231,10 @@ class DualPage(Page):
         places = sorted(self.traced_at().values(), key=lambda at: at[1])
         grids = list(product(("tuned", "published"), self.names("grid")))
         drawn = [
-            ([self._utility_panel(part, name) for part in parts for name in names], len(names)),
+            (
+                [self._utility_panel(part, name) for part in parts for name in names if name in self.names(part)],
+                len(names),
+            ),
             ([self._convergence_panel(epsilon, name) for name, epsilon in places], len(self.names("convergence"))),
             ([self._grid_panel(model, name) for model, name in grids], len(grids) // 2),
         ]
