@@ -150,6 +150,10 @@ tbody th { font-weight: 500; overflow-wrap: anywhere; }
 .interval circle { fill: var(--accent); }
 .interval.faint .reach { stroke: var(--soft); }
 .interval.faint circle { fill: var(--paper); stroke: var(--soft); stroke-width: 2; }
+.scree { display: block; width: 100%; height: auto; margin: .9rem 0; border-bottom: 1px solid var(--line); }
+.scree .clear { fill: var(--accent); }
+.scree .faint { fill: var(--line); }
+.scree .floor { stroke: var(--alarm); stroke-width: 1.5; stroke-dasharray: 6 5; }
 .mark { color: var(--soft); font-size: .85rem; }
 ul { padding-left: 1.2rem; margin: .3rem 0; }
 li { margin: .25rem 0; }

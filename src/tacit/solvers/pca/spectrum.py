@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -34,6 +34,17 @@ class Spectrum:
     reliability: Floats
     total: float
     floor: float
+
+    def above_noise(self) -> "Spectrum":
+        """The same with the components that stand above the noise alone, or with the first, if none does."""
+        clear = np.flatnonzero((self.reliability > 0.0) & ~np.isnan(self.captured))
+        kept = clear if len(clear) else np.array([0])
+        return replace(
+            self,
+            components=self.components[kept],
+            captured=self.captured[kept],
+            reliability=self.reliability[kept],
+        )
 
 
 def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spectrum:
