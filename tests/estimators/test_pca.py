@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -20,7 +21,7 @@ import tacit
 from tacit.estimators import FewRowsWarning
 from tacit.metrics import captured_variance_ratio, principal_angles
 from tacit.solvers import Gradient
-from tacit.solvers.pca import PCA_SOLVERS, Gauss, Power, Stochastic, choose, most_candidates
+from tacit.solvers.pca import PCA_SOLVERS, Gauss, Power, Stochastic, VarianceReduced, choose, most_candidates
 from tests.solvers.pca.support import task_of
 
 from .support import quiet
@@ -347,15 +348,26 @@ def test_bad_kinds_are_refused(options):
         tacit.PCA(**options).fit(spiked())
 
 
-def test_only_the_solver_that_clips_takes_a_clip():
+def test_only_solvers_that_clip_take_a_clip():
     for kind in PCA_SOLVERS.values():
-        if kind is Stochastic:
+        if kind in (Stochastic, VarianceReduced):
             assert kind(clip=0.5).clip == 0.5
         else:
             with pytest.raises(TypeError, match="clip"):
                 kind(clip=0.5)
     with pytest.raises(TypeError, match="clip"):
         tacit.PCA(clip=0.5)
+
+
+def test_a_search_reaches_the_options_of_a_solver():
+    search = GridSearchCV(
+        tacit.PCA(2, 5.0, solver=VarianceReduced(), random_state=0),
+        {"solver__n_snapshots": [2, 4], "solver__n_inner": [0, 1]},
+        cv=2,
+        error_score="raise",
+    ).fit(spiked())
+    assert search.best_estimator_.solver.n_snapshots in (2, 4)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
 
 def test_a_solver_is_its_name_or_an_object_with_options():

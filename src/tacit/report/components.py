@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit._types import Floats
 from tacit.report.page import escaped, number, table
@@ -40,7 +41,7 @@ def components(model: Any) -> str:
     return text + _scree(variance[:MOST_BARS], clear[:MOST_BARS], floor, told) + table(head, rows, caption, "numbers")
 
 
-def _scree(variance: Floats, clear: Floats, floor: float, label: str) -> str:
+def _scree(variance: Floats, clear: NDArray[np.bool_], floor: float, label: str) -> str:
     """A bar for each component, up to its variance, and a line where the noise ends."""
     wide, high = 1000.0, 180.0
     heights = np.nan_to_num(variance, nan=0.0)

@@ -3,8 +3,9 @@
 gauss              `Gauss` and `ModSulq`: one release of the whole matrix
 power              `Power`: noisy products over all rows
 stochastic         `Stochastic`: noisy products over samples
-variance_reduced   `VarianceReduced`: snapshots and corrections
+variance_reduced   `VarianceReduced`: means of products over all rows, and corrections
 steps              what the solvers that multiply share
+directions         directions with weights and a clip, for those two
 spectrum           components and variances from noisy matrices
 
 "auto" is "gauss" if the packed matrix fits the memory limit and the data is dense or has few columns. Else it is
