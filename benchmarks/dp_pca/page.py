@@ -123,15 +123,16 @@ class PcaPage(Page):
         return table("captured", rows, {f"{name}, {e:g}": (name, e) for name, e in where}, cell) if where else ""
 
     def table(self) -> str:
-        names = self.results.sets("table", order=problems.TABLE)
-        head, rows = [], [[label] for label in LABELS]
+        names = [name for name in problems.TABLE if self.results.rows("table", name)]
+        head, rows, counts = [], [[label] for label in LABELS], ["SVMs of each row"]
         for name in names:
-            place = problems.TABLE.index(name)
-            head += [name, "printed (Real-sim)" if name == "news20" else "printed"]
+            place, size = problems.TABLE.index(name), self.results.size("table", name)
+            head += [f"{name}, k = {size[2]}", "printed (Real-sim)" if name == "news20" else "printed"]
+            counts += [f"{len(self.results.values('accuracy', 'table', name, RANDOM))}", "100"]
             for row, model in zip(rows, LABELS.values(), strict=True):
                 found = self.results.values("accuracy", "table", name, model)
                 row += [spread(found, 1, 100.0), paper.TABLE_3[model][place] if model in paper.TABLE_3 else "-"]
-        return lines(["accuracy, %", *head], rows if names else ())
+        return lines(["accuracy, %", *head], [*rows, counts] if names else ())
 
     def rules(self) -> str:
         rows, head = [], []

@@ -35,7 +35,9 @@ def tiny(monkeypatch):
     effort = BENCHMARK.full.but(epsilons=[1.0], seeds=1, target_seeds=2, rule_epsilons=[1.0], rule_seeds=1)
     effort = effort.but(ranks=[1, 3], arrangements=2, repetitions=2)
     monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=1, wide=[], wide_epsilons=[1.0]))
-    monkeypatch.setattr(methods, "SETTINGS", {"`VarianceReduced(n_inner=0)`": VarianceReduced(n_snapshots=2, n_inner=0)})
+    monkeypatch.setattr(
+        methods, "SETTINGS", {"`VarianceReduced(n_inner=0)`": VarianceReduced(n_snapshots=2, n_inner=0)}
+    )
 
 
 @pytest.mark.usefixtures("tiny")
@@ -46,7 +48,9 @@ def test_a_run_measures_everything_and_writes_the_page(run):
     tabled = [r for r in records if r.table == "table"]
     assert {r.model for r in tabled} == {*methods.SOLVERS, "random", "not private", "all columns"}
     assert {r.seed for r in tabled} == {0, 1, 2, 3}  # two arrangements, two repetitions each
-    assert {r.model for r in records if r.table == "ranks"} == {f"{s}, k = {k}" for s in methods.SOLVERS for k in (1, 3)}
+    assert {r.model for r in records if r.table == "ranks"} == {
+        f"{s}, k = {k}" for s in methods.SOLVERS for k in (1, 3)
+    }
     captured = [r.scores["captured"][0] for r in records if "captured" in r.scores]
     assert all(0.0 < value <= 1.0 + 1e-9 for value in captured)
     page = run.page("dp_pca")

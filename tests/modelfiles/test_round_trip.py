@@ -11,7 +11,7 @@ import tacit
 from tacit import LogisticRegression, Ridge
 from tacit.modelfiles import classes
 from tacit.modelfiles.table import TableModel
-from tacit.solvers import Coordinate
+from tacit.solvers import Solver
 
 from .support import LABELS, MAKERS, VALUES, WORDS, X, made, quiet, rows, text_of
 
@@ -33,7 +33,7 @@ def same(one, other):
         return type(one) is type(other) and one.shape == other.shape and (one != other).nnz == 0
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, TableModel | Ridge | Coordinate):
+    if isinstance(one, TableModel | Ridge | Solver):
         return same(dict(sorted(vars(one).items())), dict(sorted(vars(other).items())))
     return one == other
 
@@ -72,7 +72,7 @@ def test_predictions_have_the_same_bits(name, tmp_path):
             np.testing.assert_array_equal(found, expected)
             done += 1
     assert done
-    if hasattr(model, "score") and name != "table":
+    if hasattr(model, "score") and hasattr(model, "predict") and name != "table":
         y = model.predict(table)
         assert read.score(table, y) == model.score(table, y)
 
