@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 
 import tacit
 from tacit import LogisticRegression, Ridge
-from tacit.modelfiles import classes
+from tacit.modelfiles import classes, values
 from tacit.modelfiles.table import TableModel
 from tacit.solvers import Solver
 
@@ -194,3 +194,12 @@ def test_texts_of_an_array_are_kept_and_their_room_is_not(tmp_path):
     model = LogisticRegression(2.0, classes=np.array(["low", "high"], dtype="U9999")).fit(X, WORDS[LABELS])
     assert again(model, tmp_path).classes.tolist() == ["low", "high"]
     assert "U9999" not in text_of(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("Power", {}), ("Stochastic", {"clip": 0.5}), ("VarianceReduced", {}), ("Gauss", {})]
+)
+def test_solvers_of_pca_in_older_files_have_fewer_options(name, told):
+    read = values.read({"options": {"class": name, "parameters": told}}, "solver")
+    assert type(read).__name__ == name
+    assert {key: value for key, value in read.get_params().items() if value is not None} == told
