@@ -76,3 +76,20 @@ def _span(model, X):
 def test_options_that_no_task_can_have_are_refused(solver, message):
     with pytest.raises(ValueError, match=message):
         fitted(solver, spiked(100))
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1e90])
+@pytest.mark.parametrize("solver", [Stochastic(n_iter=3), VarianceReduced(n_snapshots=2, step_size=3.0)])
+def test_the_units_of_the_rows_change_nothing(solver, scale):
+    model = fitted(solver, spiked(), 8.0)
+    scaled = fitted(solver, scale * spiked(), 8.0, row_norm=scale)
+    np.testing.assert_allclose(np.abs(np.sum(model.components_ * scaled.components_, axis=1)), 1.0, rtol=1e-3)
+    np.testing.assert_allclose(scaled.reliability_, model.reliability_, atol=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("solver", [Stochastic(n_iter=3, step_size=0.5), VarianceReduced(n_snapshots=2, step_size=0.5)])
+def test_rows_of_zeros_end_no_step(solver, epsilon):
+    # An error would tell that no row differs from zero, after releases were made.
+    model = fitted(solver, np.zeros((50, 6)), epsilon)
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(2), atol=1e-9)

@@ -60,9 +60,10 @@ class Directions:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """M, a noisy estimate of A V for a public V: means of products, and sums of them.
+    """M, a noisy estimate of A V / R^2 for a public V: means of products, and sums of them.
 
-    `covariance` is that of the noise in a row of M, and `variance` what it is where weights are 1.
+    It is in units of the squared radius, whose square a float may not hold. `covariance` is that of the noise in a row
+    of M, and `variance` what it is where weights are 1.
     """
 
     V: Floats
@@ -72,7 +73,7 @@ class Products:
 
     @classmethod
     def at(cls, directions: Directions, total: Floats, noise: float) -> "Products":
-        """From a sum that was taken with weights, with noise of this deviation in its entries."""
+        """From a sum in units of R^2 that was taken with weights, with noise of this deviation in its entries."""
         covariance = noise**2 * (directions.inverse @ directions.inverse)
         return cls(directions.V, total @ directions.inverse, covariance, noise**2)
 
@@ -101,7 +102,7 @@ class Products:
     def polar(self) -> "Products":
         """The polar factor of M in the place of M: where a step of gradient descent starts from."""
         left, sizes, right = svd(self.M, full_matrices=False)
-        sizes = np.maximum(sizes, max(float(sizes[0]), 1e-300) * 1e-12)
+        sizes = np.maximum(sizes, 1e-12 * (float(sizes[0]) or 1.0))
         turn = (right.T / sizes) @ right
         return replace(
             self,
@@ -126,8 +127,8 @@ def first_products(task: ComponentsTask, rows: CentredRows, gate: Gate) -> Produ
     clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
     mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
     start = random_start(task, gate)
-    product = gate.release("first product", mechanism, rows.products(start, clip))
-    noise = gate.noise("first product", mechanism.sensitivity)
+    product = gate.release("first product", mechanism, rows.products(start, clip)) / rows.radius**2
+    noise = gate.noise("first product", mechanism.sensitivity) / rows.radius**2
     return Products(start, product, noise**2 * np.eye(p), noise**2)
 
 

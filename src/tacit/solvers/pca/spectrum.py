@@ -59,11 +59,17 @@ def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spec
     total, floor = float(diagonal.sum()), 2.0 * deviation * math.sqrt(d)
     values, vectors = _leading(packed, d, k, total, floor)
     above = values > floor
-    hidden = np.sqrt(np.where(above, values**2 - floor**2, 0.0))
+    hidden = cleared(values, floor)
     theta = np.where(above, (values + hidden) / 2, 1.0)
     reliability = np.where(above, np.clip(1.0 - (floor / 2 / theta) ** 2, 0.0, 1.0), 0.0)
     captured = np.where(above, hidden, np.nan) if deviation > 0.0 else np.maximum(values, 0.0)
     return Spectrum(upright(vectors.T), captured, reliability, total, floor)
+
+
+def cleared(values: Floats, floor: float) -> Floats:
+    """sqrt(w^2 - floor^2) of values above the floor, 0 of others; as a product, as the squares may overflow."""
+    above = np.where(values > floor, values, floor)
+    return np.asarray(np.sqrt(above - floor) * np.sqrt(above + floor))
 
 
 def upright(components: Floats) -> Floats:

@@ -115,17 +115,18 @@ class _AveragedSteps(Algorithm[ComponentsTask]):
         clip = square * (clip_of_lengths(task, data, now.weighed, gate) if self.clip is None else min(self.clip, 1.0))
         sensitivity = data.product_sensitivity(columns(task), clip)
         mechanism = GaussianVector(sensitivity, bound=data.bound)
-        noise = gate.noise("steps", sensitivity) / sampling
+        unit = sampling * square
+        noise = gate.noise("steps", sensitivity) / unit
         for t in range(1, self.steps + 1):
             places = gate.sample("steps") if sampling < 1.0 else None
-            total = gate.release("steps", mechanism, data.products(now.weighed, clip, places)) / sampling
-            mean = self._moved(mean, Products.at(now, total, noise), t, task.n * square)
+            total = gate.release("steps", mechanism, data.products(now.weighed, clip, places)) / unit
+            mean = self._moved(mean, Products.at(now, total, noise), t)
             now = mean.directions
         return spectrum_in(task, data, mean.even, 1.0 if noise > 0.0 else 0.0, gate)
 
-    def _moved(self, mean: Products, found: Products, t: int, scale: float) -> Products:
+    def _moved(self, mean: Products, found: Products, t: int) -> Products:
         """The mean with one more product in it, or a step of gradient ascent from the last directions."""
         if self.step_size is not None:
-            return mean.polar().mixed(found, 1.0, self.step_size / scale)
+            return mean.polar().mixed(found, 1.0, self.step_size / self.task.n)
         weight = min(1.0, self.averaging / t)
         return mean.mixed(found, 1.0 - weight, weight)

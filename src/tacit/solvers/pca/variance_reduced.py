@@ -147,25 +147,25 @@ class _Snapshots(Algorithm[ComponentsTask]):
         now = first_products(task, data, gate).directions
         clip = clip_of_lengths(task, data, now.weighed, gate) if self.clip is None else min(self.clip, 1.0)
         sensitivity = data.product_sensitivity(columns(task), square * clip)
-        mechanism, noise = GaussianVector(sensitivity, bound=data.bound), gate.noise("snapshots", sensitivity)
+        mechanism, noise = GaussianVector(sensitivity, bound=data.bound), gate.noise("snapshots", sensitivity) / square
         mean: Products | None = None
         for t in range(1, self.snapshots + 1):
-            total = gate.release("snapshots", mechanism, data.products(now.weighed, square * clip))
+            total = gate.release("snapshots", mechanism, data.products(now.weighed, square * clip)) / square
             found = Products.at(now, total, noise)
             weight = 1.0 / t if task.budget.is_private else 1.0  # without noise a mean would only lag
             mean = found if mean is None else mean.mixed(found, 1.0 - weight, weight)
             known = mean
-            now = self._moved(now, known, task.n * square)
+            now = self._moved(now, known)
             for _ in range(self.inner):
                 known = self._corrected(mean, now, clip, data, gate)
-                now = self._moved(now, known, task.n * square)
+                now = self._moved(now, known)
         return spectrum_in(task, data, known.even, 1.0 if noise > 0.0 else 0.0, gate)
 
-    def _moved(self, now: Directions, known: Products, scale: float) -> Directions:
+    def _moved(self, now: Directions, known: Products) -> Directions:
         """The polar factor of the gradient, or of the end of a step along it."""
         if self.step_size is None:
             return known.directions
-        step = self.step_size / scale
+        step = self.step_size / self.task.n
         return Directions.of(now.V + step * known.M, step * math.sqrt(known.variance))
 
     def _corrected(self, mean: Products, now: Directions, clip: float, data: CentredRows, gate: Gate) -> Products:
@@ -175,12 +175,12 @@ class _Snapshots(Algorithm[ComponentsTask]):
         if size == 0.0:
             gate.skip("corrections")
             return mean
-        limit = data.radius**2 * clip * size
+        limit, unit = data.radius**2 * clip * size, data.radius**2 * self.sampling
         places = gate.sample("corrections") if self.sampling < 1.0 else None
         sensitivity = data.product_sensitivity(change.shape[1], limit, stretch=size)
         mechanism = GaussianVector(sensitivity, bound=data.bound * size)
-        total = gate.release("corrections", mechanism, data.products(change, limit, places)) / self.sampling
-        noise = gate.noise("corrections", sensitivity) / self.sampling
+        total = gate.release("corrections", mechanism, data.products(change, limit, places)) / unit
+        noise = gate.noise("corrections", sensitivity) / unit
         kept = _standing_out(change, total, noise)
         found = Products.at(replace(now, V=now.V - mean.V), total @ kept, noise)
         covariance = noise**2 * (now.inverse @ kept @ kept @ now.inverse)
