@@ -68,8 +68,8 @@ def _none_or_more(name: str, value: object) -> int:
 class VarianceReduced(Solver):
     """Means of noisy products over all rows, with corrections over samples between them (DP-VRPCA, corrected).
 
-    It serves what `Stochastic` serves, and reads all rows where that reads samples: slower, and more accurate where
-    noise is small. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
+    It serves what `Stochastic` serves, and reads all rows where that reads samples: slower, without sampling error, and
+    else about as accurate. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
 
     Privacy: noisy products over all rows, a noisy histogram of lengths unless `clip` is declared, and noisy corrections
     over random samples, which stay secret; then a small noisy matrix and a noisy total.
