@@ -34,7 +34,7 @@ sensitivity.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -182,10 +182,9 @@ class _Snapshots(Algorithm[ComponentsTask]):
         total = gate.release("corrections", mechanism, data.products(change, limit, places)) / unit
         noise = gate.noise("corrections", sensitivity) / unit
         kept = _standing_out(change, total, noise)
-        found = Products.at(replace(now, V=now.V - mean.V), total @ kept, noise)
         covariance = noise**2 * (now.inverse @ kept @ kept @ now.inverse)
         variance = noise**2 * float(np.trace(kept @ kept)) / len(kept)
-        return mean.mixed(replace(found, covariance=covariance, variance=variance), 1.0, 1.0)
+        return mean.mixed(Products(now.V - mean.V, total @ kept @ now.inverse, covariance, variance), 1.0, 1.0)
 
 
 def _standing_out(change: Floats, product: Floats, noise: float) -> Floats:
