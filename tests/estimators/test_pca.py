@@ -226,6 +226,13 @@ def test_where_nothing_stands_above_the_noise_one_component_is_kept():
     np.testing.assert_array_equal(model.reliability_, 0.0)
 
 
+def test_a_pipeline_plans_for_a_number_of_components(releases):
+    line = tacit.PrivatePipeline([("pca", tacit.PCA("noise")), ("model", tacit.LogisticRegression(classes=[0, 1]))])
+    with pytest.raises(ValueError, match="must have a number of components"):
+        line.fit(spiked(), np.arange(400) % 2)
+    assert not releases
+
+
 def test_how_many_are_looked_for_is_public():
     assert [most_candidates(Gauss(), d) for d in (5, 2_000, 2_001)] == [5, 2_000, 200]
     assert most_candidates(Power(), 5) == 20  # and no more than there are columns

@@ -127,6 +127,8 @@ def test_a_row_that_takes_part_in_no_sample_moves_no_release_of_samples(entry):
 # Counts, which are whole numbers, and selections, whose scores are rounded to whole units.
 EXACT = ("histogram", "magnitudes", "spread", "radius", "row norm", "lengths", "reach", "entry", "columns", "index")
 EXACT += (
+    "categories",
+    "kinds",
     "vertices",
     "threshold",
     "class share",

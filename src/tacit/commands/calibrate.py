@@ -183,7 +183,7 @@ def _recomputed(path: Path, delta: float | None) -> Answer:
         guarantee = Guarantee.from_json(path.read_text(encoding="utf8"))
     except ValueError as error:
         raise ValueError(f"{path} holds no guarantee: {error}") from None
-    at = guarantee.delta if delta is None else checks.open_unit("delta", delta)
+    at = guarantee.delta_of_event if delta is None else checks.open_unit("delta", delta - guarantee.d0)
     return Answer(guarantee.event, at, asked=guarantee.epsilon if delta is None else None, fit=str(guarantee))
 
 

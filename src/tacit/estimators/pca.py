@@ -126,8 +126,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
         self._check_parameters()
-        X = validated(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
-        table = Table.of(canonical(X))
+        table = Table.of(canonical(self._validated(X)))
         task, solver = self._asked(table, streamed=False)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
@@ -195,6 +194,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 "n_components must be an integer of at least 1, 'noise' or None; a part of the variance or 'mle' would"
                 f" choose it from the private spectrum. Got {k!r}"
             )
+
+    def _validated(self, X: Any) -> Any:
+        """X as an array or CSR; what is bad raises here, before any budget is spent."""
+        return validated(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
 
     def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
         """The public facts of a fit, and the solver for them."""

@@ -19,7 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import tacit
 from tacit.modelfiles import claims, values
-from tacit.modelfiles.classes import CLASSES
+from tacit.modelfiles.classes import CLASSES, Entry
+from tacit.modelfiles.pipelines import STEPS
+from tacit.modelfiles.pipelines import given as given_steps
 from tacit.modelfiles.values import Json
 from tacit.privacy import Guarantee, checks
 
@@ -139,9 +141,17 @@ def _written(model: Any) -> Json:
         "class": name,
         "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters)},
         "attributes": {key: values.written(getattr(model, key), key) for key in held},
-        "guarantee": model.guarantee_.to_dict() if entry.guaranteed else None,
-        "parts": {key: _written(told[key]) for key in entry.parts},
+        "guarantee": None if not entry.guaranteed or model.guarantee_ is None else model.guarantee_.to_dict(),
+        "parts": {key: _written(part) for key, part in _parts(model, entry).items()},
     }
+
+
+def _parts(model: Any, entry: Entry) -> dict[str, Any]:
+    """The models that a model is made of."""
+    if not entry.has_steps:
+        told = model.get_params(deep=False)
+        return {key: told[key] for key in entry.parts}
+    return dict(model.steps_)
 
 
 def _read(text: str) -> Any:
@@ -177,19 +187,24 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     entry = CLASSES[told["class"]]
     later = values.LATER.get(told["class"], frozenset())
     parameters = values.fields(told["parameters"], entry.parameters, "parameters", later)
-    parts = values.fields(told["parts"], set(entry.parts), "parts")
+    if entry.has_steps and (not isinstance(told["parts"], dict) or not told["parts"]):
+        raise ValueError("parts must be steps")
+    parts = told["parts"] if entry.has_steps else values.fields(told["parts"], set(entry.parts), "parts")
     plain = {name for name, other in CLASSES.items() if not other.parts}
-    model = entry.kind(
-        **{name: values.read(value, name) for name, value in parameters.items()},
-        **{name: _read_model(part, plain) for name, part in parts.items()},
-    )
+    made = {name: _read_model(part, set(STEPS) if entry.has_steps else plain) for name, part in parts.items()}
+    given = {name: values.read(value, name) for name, value in parameters.items()}
+    model = entry.kind(**given, **({"steps": given_steps(made)} if entry.has_steps else made))
+    if entry.has_steps:
+        model.steps_, model._before = list(made.items()), {}
     attributes = told["attributes"]
     if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
     for name, value in attributes.items():
         if name != "plan_":
             setattr(model, name, values.read(value, name))
-    if entry.guaranteed:
+    if told["class"] == "PrivateEncoder" and told["guarantee"] is None:  # it may have found nothing, and says so
+        model.guarantee_ = None
+    elif entry.guaranteed:
         model.guarantee_ = Guarantee.from_dict(told["guarantee"])
         claims.check_parameters(model, model.guarantee_)
         if "plan_" in attributes:

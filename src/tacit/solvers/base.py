@@ -72,6 +72,10 @@ class Algorithm(ABC, Generic[Facts]):
     def releases(self, share: float) -> tuple[Release, ...]:
         """Every release, with shares that add up to `share`."""
 
+    def narrowed(self, task: Facts) -> "Algorithm[Facts] | None":  # noqa: ARG002
+        """The same releases for a task with fewer columns, or None: columns of zeros then stand for those left out."""
+        return None
+
     @abstractmethod
     def run(self, data: Any, gate: Gate) -> Any:
         """What it finds on bounded rows. All that leaves goes through the gate."""

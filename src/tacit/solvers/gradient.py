@@ -29,7 +29,7 @@ it adds to a margin. Classifiers shrink all weights for it at the end, or their 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,6 +112,13 @@ class _Steps(Algorithm[LinearTask]):
             return classes.planned(self.task, share, moments, steps, calibrated=due)
         largest = Release("largest curvature", "gaussian", share=0.10, count=POWER_STEPS)
         return classes.planned(self.task, share, moments, largest, steps, calibrated=due)
+
+    def narrowed(self, task: LinearTask) -> "_Steps | None":
+        """As many steps; norms of rows grow as the root of their length, and so do the clips."""
+        if (task.d <= FULL_MATRIX) != (self.task.d <= FULL_MATRIX):
+            return None
+        part = math.sqrt(task.width / self.task.width)
+        return replace(self, task=task, clip=part * self.clip, radius=part * self.radius)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the second half of the iterates."""
