@@ -79,7 +79,7 @@ class VarianceReduced(Solver):
     n_snapshots : int, default=None
         How many products over all rows. None: 16, and 200 without noise.
     n_inner : int, default=None
-        How many corrections after each, from 0. None: 1.
+        How many corrections after each, from 0, which is a little better where noise is large. None: 1.
     sampling_rate : float, default=None
         The probability that a row takes part in a correction, above 0 and at most 1. None: 0.25, and 1 without noise.
     step_size : float, default=None
