@@ -73,7 +73,7 @@ class PcaPage(Page):
                 yield row | {"what": what, "ratio": ratio, "verdict": verdict(ratio.average <= 1.3)}
 
     def figure_sets(self) -> Iterator[dict[str, Any]]:
-        for name in self.results.sets("figure"):
+        for name in self.results.sets("figure", order=problems.PAPER):
             size, chance = self.results.size("figure", name), self.captured("figure", name, RANDOM)
             yield {"name": name, "size": size, "chance": chance, "captured_table": self._captured_table(name)}
 
