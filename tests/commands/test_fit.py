@@ -292,7 +292,7 @@ def test_without_pandas_it_says_what_to_install(capsys, monkeypatch):
 
 
 def raw():
-    """Text, holes and truth values, of which nothing is declared; a text in one cell of age, a 7 in one of kind."""
+    """Text, holes and a truth value, nothing declared; a text stands in one cell of age, a 7 in one of kind."""
     frame = people(2000).drop(columns="wage")
     frame["age"] = frame["age"].astype(object)
     frame.loc[3, "age"], frame.loc[[4, 5], "kind"] = "SECRET", ["7", None]

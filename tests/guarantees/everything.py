@@ -37,12 +37,12 @@ from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
-from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
+from .cases import BASIC, CASES, CLASSES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
 from .recorder import transcript
 from .steps import LeakError, Missing, Step
 
@@ -195,10 +195,11 @@ ROWS = {
 }
 
 
-def forms_of(case: Case, pooled: bool = False) -> list[tuple[Any, str, Any]]:
-    """What has to be patched for few columns to be many: for the form for many columns, one scale."""
+def forms_of(case: Case, pooled: bool = False, counted: bool = False) -> list[tuple[Any, str, Any]]:
+    """What has to be patched for few columns to be many, for the form for many columns, one scale; few rows, too."""
     wide = [(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1)] if case.wide else []
-    return [*wide, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
+    many = [(classes, "ENOUGH", 0.0)] if counted else []
+    return [*wide, *many, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
 
 
 @contextmanager
@@ -216,7 +217,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     records = list(zip(X, targets, strict=True))
     epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
     request = case.request(**({"epsilon": epsilon, "n": n, "seed": 1} | asked))
-    forms = forms_of(case, pooled=form == "one scale")
+    forms = forms_of(case, pooled=form == "one scale", counted=form.startswith("classes"))
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
@@ -276,9 +277,22 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
 _MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lambda _: 9.0 * (D + 1) / 2e-4}
 
 
+def _class_forms(case: Case) -> Iterator[Entry]:
+    """Class counts, a surplus of each class, and weights: at a budget at which weights are large."""
+    declared = (2.0, 0.5, 1.0)[: CLASSES if case.is_multiclass else 2]
+    if case.solver.name == "gradient":
+        yield of_case(case, form="classes", epsilon=50.0)
+        if not (case.is_multiclass and case.adjacency == "replace-one"):
+            yield of_case(replace(case, sparse=True), form="classes", epsilon=1e3)
+    yield of_case(case, form="classes, declared weights", epsilon=50.0, class_weight=declared)
+    yield of_case(case, form="classes, balanced", epsilon=50.0, class_weight="balanced")
+
+
 def _more_forms() -> Iterator[Entry]:
     """Options that lead to another form of a solver."""
     for case in BASIC:
+        if case.solver.serves.weights and case.loss != "squared":
+            yield from _class_forms(case)
         if case.solver.name == "coordinate":
             for form, options in RAW_FORMS.items():
                 raw = replace(case, sparse=form != "columns as they are")
@@ -301,8 +315,10 @@ def _more_forms() -> Iterator[Entry]:
 
 
 def _loose_forms() -> Iterator[Entry]:
-    """Declared columns where no row need reach what is stated: they are not as wide as others can be."""
+    """Where no row need reach what is stated: declared columns are not as wide as others can be, sparse rows short."""
     for case in BASIC:
+        if case.solver.name == "gradient" and case.is_multiclass and case.adjacency == "replace-one":
+            yield of_case(replace(case, sparse=True), form="classes", epsilon=1e3)
         if not case.declared and not case.whole:
             yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
             yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)

@@ -132,6 +132,7 @@ EXACT += (
     "vertices",
     "threshold",
     "class share",
+    "class counts",
     "quantile",
     "accuracy",
     "roc_auc",

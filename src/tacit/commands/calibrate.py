@@ -175,13 +175,7 @@ def _times(arguments: Namespace, releases: int) -> list[tuple[int, float]]:
     for name, values in (("--count", counts), ("--sampling", samplings)):
         if len(values) not in (1, releases):
             raise ValueError(f"{name} takes one number, or one for each of {releases} releases, got {len(values)}")
-    return list(
-        zip(
-            counts * releases if len(counts) == 1 else counts,
-            samplings * releases if len(samplings) == 1 else samplings,
-            strict=True,
-        )
-    )
+    return [(counts[k % len(counts)], samplings[k % len(samplings)]) for k in range(releases)]
 
 
 def _recomputed(path: Path, delta: float | None) -> Answer:

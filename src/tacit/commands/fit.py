@@ -1,12 +1,12 @@
 """`tacit fit`: a table in, a private model and a report out."""
 
 import os
-import secrets
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tacit.estimators import (
     Ridge,
 )
 from tacit.modelfiles import Column, TableModel, save
+from tacit.modelfiles.files import write_whole
 from tacit.modelfiles.table import encoder, feature_names, filled
 from tacit.preprocessing import PrivateEncoder
 from tacit.report.model import Remark, write
@@ -224,7 +225,7 @@ def _note(columns: Sequence[Column]) -> str | None:
 
 
 def _export(whole: TableModel, path: Path) -> None:
-    """A scikit-learn pipeline as a pickle, with plain values that say what it is. The whole file or none."""
+    """A scikit-learn pipeline as a pickle, with plain values that say what it is."""
     import joblib
 
     pipeline = whole.to_sklearn()
@@ -235,12 +236,9 @@ def _export(whole: TableModel, path: Path) -> None:
         "columns": [column.to_dict() for column in whole.columns],
         "not_covered": list(whole.not_covered),
     }
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        joblib.dump(pipeline, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    pickled = BytesIO()
+    joblib.dump(pipeline, pickled)
+    write_whole(path, pickled.getvalue())
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Private classifiers: labels as numbers on the way in, margins as labels on the way out."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from tacit.estimators.fit import Fitted, private_fit
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
-from tacit.problems.declared import inverse_strength
+from tacit.problems.declared import class_weights, inverse_strength
 from tacit.problems.task import LinearTask
 from tacit.solvers import choose
 
@@ -46,6 +46,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
     C: Any = 1.0
     l1_radius: float | None = None
     classes: Any = None
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        class_weights(self.class_weight)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model, spending the whole budget."""
@@ -61,7 +66,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         K = len(self.classes_)
         targets = np.asarray(numbers * 2.0 - 1.0 if K == 2 else numbers, dtype=np.float64)
         task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
-        return task, targets
+        return replace(task, class_weight=class_weights(self.class_weight, self.classes_)), targets
 
     def _learned(self, task: LinearTask, fitted: Fitted) -> Self:
         """Keep the model that was found."""

@@ -76,7 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     document = {"format": FORMAT, "version": VERSION, "written_by": _versions(), "model": _written(model)}
     text = json.dumps(document, indent=1, allow_nan=False)
     _read(text)  # what would be refused is not written
-    _write_whole(Path(path), text + "\n")
+    write_whole(Path(path), f"{text}\n".encode())
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
@@ -254,16 +254,16 @@ def _mode(path: Path) -> int | None:
     return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """The whole file or none: under a name that nobody can foresee, then in its place."""
     mode = _mode(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
     try:
-        with open(descriptor, "w", encoding="utf8") as file:
+        with open(descriptor, "wb") as file:
             if mode is not None:
                 part.chmod(mode)
-            file.write(text)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

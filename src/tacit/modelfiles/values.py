@@ -37,8 +37,9 @@ OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), 
 
 _LINEAR = frozenset({"bounds"})
 LATER: dict[str, frozenset[str]] = {
-    "LogisticRegression": _LINEAR | {"l1_ratio"},
-    **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    "LogisticRegression": _LINEAR | {"l1_ratio", "class_weight"},
+    "LinearSVC": _LINEAR | {"class_weight"},
+    **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),

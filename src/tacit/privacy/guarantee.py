@@ -100,7 +100,7 @@ class Guarantee:
     def __str__(self) -> str:
         relation = "add-remove" if self.adjacency == "add-remove" else "replace"
         sentence = (
-            f"({self.epsilon!r}, {_short(self.delta)})-DP, {relation} one row of {self.n_rows:,};"
+            f"({self.epsilon!r}, {at_most(self.delta)})-DP, {relation} one row of {self.n_rows:,};"
             f" {self.solver} solver, {events.describe(self.event)}"
         )
         if math.isinf(self.epsilon):
@@ -157,7 +157,7 @@ class Guarantee:
     def to_html(self) -> str:
         """As a small table that needs nothing from outside."""
         rows = {
-            "Guarantee": f"({self.epsilon!r}, {_short(self.delta)})-differential privacy",
+            "Guarantee": f"({self.epsilon!r}, {at_most(self.delta)})-differential privacy",
             "Neighbours": {
                 "add-remove": "one person's row is present, or contributes nothing",
                 "replace-one": "one person's row is replaced by any other",
@@ -229,6 +229,6 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
     )
 
 
-def _short(delta: float) -> str:
+def at_most(delta: float) -> str:
     """Two digits, rounded up: a printed guarantee never claims more than holds."""
-    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(delta))):.2g}"
+    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(delta)))):.2g}"

@@ -38,6 +38,7 @@ class Serves:
     penalties: tuple[PenaltyName, ...] = ("l2",)
     ball: bool = False  # an l1 ball in place of the penalty
     sparse_only: bool = False  # CSR rows and no others
+    weights: bool = False  # classes that weigh differently
     streams: bool = False  # blocks of rows that are read again for every pass (PCA)
     whole_matrix: bool = False  # it holds a d x d matrix, as a packed triangle (PCA)
 
