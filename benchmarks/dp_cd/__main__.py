@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.dp_cd import problems, untuned
-from benchmarks.dp_cd.methods import METHODS, SGD, SGD_HERE, TRACED, timings
+from benchmarks.dp_cd.methods import METHODS, SGD, SGD_HERE, TRACED, Scd, timings
 from benchmarks.dp_cd.page import CoordinatePage
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.tuning import Point, tune
@@ -29,11 +29,12 @@ def run_table(job: Job) -> None:
         return
     passes, shared = effort.passes, {"size": problem.shape}
     grid = method.grid()[:: effort.steps_apart]
-    found = [tune(grid, partial(method.errors, problem, count), effort) for count in passes]
+    search = effort.but(**effort.dual) if isinstance(method, Scd) else effort
+    found = [tune(grid, partial(method.errors, problem, count), search) for count in passes]
     points = [tuned.point for tuned in found]
     scores = {"passes": list(map(float, passes)), "relative error": [tuned.score for tuned in found]}
     tuned = scores | {key: [float(getattr(point, key)) for point in points] for key in ("step", "clip", "batch")}
-    job.keep(job.method, problem.epsilon, 0, tuned, table="tuning", note=f"{effort.runs} runs", **shared)
+    job.keep(job.method, problem.epsilon, 0, tuned, table="tuning", note=f"{search.runs} runs", **shared)
     for seed in range(effort.seeds):
         pairs = zip(passes, points, strict=True)
         scores["relative error"] = [float(method.errors(problem, count, [point], seed)[0]) for count, point in pairs]

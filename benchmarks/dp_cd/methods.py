@@ -73,7 +73,7 @@ class Coordinate:
         penalty = Penalty(l1=problem.l1, l2=problem.l2)
         return Run(SOLVERS[self.solver](**chosen), asked(problem.shape, problem.loss, budget, penalty=penalty))
 
-    def promise(self, problem: Problem, passes: int | None) -> Promise:
+    def promise(self, problem: Problem, passes: int | None, batch: int = 0) -> Promise:  # noqa: ARG002
         """The releases of that many passes, with their noise."""
         run = self.run(problem, passes)
         if not self.paper or passes is None:
@@ -92,15 +92,16 @@ class Coordinate:
 
     def errors(self, problem: Problem, passes: int, points: Sequence[Point], seed: int) -> Floats:
         """The relative error of each point, by one fit for each."""
-        promise = self.promise(problem, passes)
-        fits = [self.fit(problem, self.run(problem, passes, point), promise, seed)[0] for point in points]
+        promises = {batch: self.promise(problem, passes, batch) for batch in {point.batch for point in points}}
+        runs = [(self.run(problem, passes, point), promises[point.batch]) for point in points]
+        fits = [self.fit(problem, *run, seed)[0] for run in runs]
         return problem.relative_error(np.column_stack(fits))
 
     def trace(
         self, problem: Problem, passes: int, point: Point, seed: int, at: Sequence[int]
     ) -> tuple[list[float], list[float]]:
         """Relative errors and seconds after each of the passes `at`, of shorter runs with the noise of the whole."""
-        whole, found = self.promise(problem, passes), []
+        whole, found = self.promise(problem, passes, point.batch), []
         for mark in at:
             run = self.run(problem, mark, point)
             weights, took = self.fit(problem, run, run.stopped(whole), seed)
@@ -122,6 +123,43 @@ def _columns(problem: Problem, bounded: bool) -> tuple[NDArray[np.float32], Floa
     """
     scales = LIMIT / problem.bounds if bounded and problem.bounds is not None else np.ones(problem.X.shape[1])
     return np.asfortranarray(problem.X * scales, dtype=np.float32), scales
+
+
+@dataclass(frozen=True)
+class Scd(Coordinate):
+    """DP-SCD: dual coordinates, of batches of rows as they are.
+
+    Clips are in units of the longest update of a row of the usual norm: the paper's smallest, 1e-3, is far above it.
+    """
+
+    solver: str = "dual"
+    batches: tuple[int, ...] = (10_000, 45_312)
+
+    def serves(self, problem: Problem) -> bool:
+        """It has no l1 penalty."""
+        return super().serves(problem) and not problem.l1
+
+    def grid(self) -> Grid:
+        """From a hundredth of that update to ten of it."""
+        return [[Point(batch, clip, 1.0) for clip in np.logspace(-2.0, 1.0, 13).tolist()] for batch in self.batches]
+
+    def run(self, problem: Problem, passes: int | None, point: Point | None = None) -> Run:
+        """The solver at a point, with the paper's step and the problem's own penalty."""
+        n, told, squares = len(problem.y), point or Point(self.batches[0], 1.0), sum(problem.smoothness)
+        batch = min(told.batch or self.batches[0], n)
+        longest = math.sqrt(squares) / (1.0 + batch * squares / (n * problem.l2))
+        chosen = dict(self.options) | {"n_passes": passes, "batch_size": batch, "damping": 1.0, "least_penalty": 0.0}
+        task = asked(problem.shape, problem.loss, problem.budget, penalty=Penalty(l2=problem.l2))
+        return Run(SOLVERS[self.solver](**chosen, clip=longest * (told.clip or 1.0)), task)
+
+    def promise(self, problem: Problem, passes: int | None, batch: int = 0) -> Promise:
+        """It depends on the batch, which is a sample of the rows."""
+        return self.run(problem, passes, Point(batch)).promise()
+
+    def fit(self, problem: Problem, run: Run, promise: Promise, seed: int) -> tuple[Floats, float]:
+        """The weights, and the seconds that the solver took."""
+        weights, took = run.fit((problem.X, problem.y), promise, seed, l2=problem.l2)
+        return weights[:-1], took
 
 
 @dataclass(frozen=True)
@@ -171,53 +209,36 @@ def _form(order: str) -> dict[str, Any]:
     return {"clipping": "coordinate", "order": order, "averaging": "last"}
 
 
-def _ours(order: str, averaging: str = "last") -> dict[str, Any]:
+def _paper(order: str, color: str) -> Coordinate:
+    """Its form and its accounting."""
+    told = f"form and accounting, {order}"
+    return Coordinate(f"DP-CD, the paper's {told} order", _form(order), f"DP-CD, paper's {told}", color, paper=True)
+
+
+def _own(order: str, what: str = "last iterate", color: str = "", averaging: str = "last") -> Coordinate:
     """The library's form, in that order."""
-    return {"order": order, "averaging": averaging}
+    told, options = f"ours, {what}, {order}", {"order": order, "averaging": averaging}
+    return Coordinate(f"DP-CD, {told} order", options, told, color, private=what == "private constants")
 
 
+_ORDERS = {"": "permuted", "-jittered": "jittered", "-cyclic": "cyclic"}
+_COLORS = dict(zip(_ORDERS, (("black", "C2"), ("C5", "olive"), ("C6", "darkgreen")), strict=True))
 SGD_HERE = SGD("DP-SGD", "DP-SGD, here", "C1")
 METHODS: dict[str, Coordinate | SGD] = {
-    "paper": Coordinate(
-        "DP-CD, the paper's form and accounting, random order",
-        _form("random"),
-        "DP-CD, paper's form and accounting, random",
-        "C0",
-        paper=True,
-    ),
-    "paper-cyclic": Coordinate(
-        "DP-CD, the paper's form and accounting, cyclic order",
-        _form("cyclic"),
-        "DP-CD, paper's form and accounting, cyclic",
-        "C4",
-        paper=True,
-    ),
+    "paper": _paper("random", "C0"),
+    "paper-cyclic": _paper("cyclic", "C4"),
     "form": Coordinate(
         "DP-CD, the paper's form, our accounting, random order",
         _form("random"),
         "paper's form, our accounting, random",
         "C9",
     ),
-    "ours": Coordinate(
-        "DP-CD, ours, last iterate, permuted order", _ours("permuted"), "ours, last iterate, permuted", "black"
-    ),
-    "ours-jittered": Coordinate(
-        "DP-CD, ours, last iterate, jittered order", _ours("jittered"), "**ours, last iterate, jittered**", "C5"
-    ),
-    "ours-cyclic": Coordinate(
-        "DP-CD, ours, last iterate, cyclic order", _ours("cyclic"), "ours, last iterate, cyclic", "C6"
-    ),
-    "tail": Coordinate(
-        "DP-CD, ours, tail average, permuted order", _ours("permuted", "tail"), "ours, tail average, permuted"
-    ),
-    "private": Coordinate(
-        "DP-CD, ours, private constants, permuted order",
-        _ours("permuted"),
-        "ours, private constants, permuted",
-        "C2",
-        private=True,
-    ),
+    **{f"ours{key}": _own(order, color=_COLORS[key][0]) for key, order in _ORDERS.items()},
+    **{f"tail{key}": _own(order, "tail average", averaging="tail") for key, order in _ORDERS.items()},
+    **{f"private{key}": _own(order, "private constants", _COLORS[key][1]) for key, order in _ORDERS.items()},
     "greedy": Coordinate("greedy", {}, "greedy", "C3", solver="greedy"),
+    "scd": Scd("DP-SCD, the published variant", {"variant": "published"}, "DP-SCD, published", "brown"),
+    "scd-ours": Scd("DP-SCD, ours, tail average", {}, "DP-SCD, ours, tail average", "tan"),
     "sgd": SGD_HERE,
 }
 """By the names that records have."""

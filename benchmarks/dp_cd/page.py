@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.dp_cd import problems
-from benchmarks.dp_cd.methods import CLOCKED, METHODS, TRACED
+from benchmarks.dp_cd.methods import CLOCKED, METHODS, TRACED, Scd
 from benchmarks.dp_cd.untuned import RULES
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import Canvas, Panel, level, traced
 from benchmarks.frame.tables import NONE, named, number, spread, table
 
 PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf8"))
-_TUNED = ("ours", "ours-jittered", "private", "greedy")  # next to the rules
+_TUNED = ("tail", "tail-jittered", "private", "private-jittered", "greedy")  # next to the rules
 
 
 def printed(problem: str, method: str, what: str = "table_2") -> dict[float, float]:
@@ -43,15 +43,15 @@ class Cell(NamedTuple):
 
 
 def _kind(model: str) -> str:
-    """The paper's method that one of ours is next to."""
-    return "DP-SGD" if model == "sgd" else "DP-CD"
+    """The paper's method that one of ours is next to; its tables have no DP-SCD."""
+    return "DP-SGD" if model == "sgd" else "" if isinstance(METHODS[model], Scd) else "DP-CD"
 
 
 class CoordinatePage(Page):
     """What stands in the template."""
 
     template = Path(__file__).with_name("page.md")
-    batches = " and ".join(map(str, METHODS["sgd"].batches))  # type: ignore[union-attr]
+    batches, dual_batches = (" and ".join(f"{b:,}" for b in METHODS[m].batches) for m in ("sgd", "scd"))  # type: ignore[union-attr]
 
     def cell(self, values: Sequence[float]) -> str:
         return spread(values, 4)
@@ -111,7 +111,7 @@ class CoordinatePage(Page):
 
     def _verdicts(self, name: str) -> Iterator[str]:
         for model, method in METHODS.items():
-            if self.results.rows("table", name, model):
+            if _kind(model) and self.results.rows("table", name, model):
                 yield f"{method.label}: {self.verdict(name, model)}"
         for record in self.results.rows("noiseless", name, "sgd"):
             pairs = zip(record.scores["relative error"], record.scores["passes"], strict=True)
@@ -147,7 +147,8 @@ class CoordinatePage(Page):
             return told if cells else NONE
 
         names = self.names(part)
-        rows = {f"{method.label}, next to {_kind(model)}": model for model, method in METHODS.items()}
+        labels = {model: method.label for model, method in METHODS.items() if _kind(model)}
+        rows = {f"{label}, next to {_kind(model)}": model for model, label in labels.items()}
         return table("", rows if names else {}, named(names), cell)
 
     def counts_of_tuning(self) -> str:

@@ -13,6 +13,7 @@ from benchmarks.frame import Floats
 from tacit import Lasso, LogisticRegression
 from tacit.problems import LOSSES
 from tacit.solvers import SOLVERS
+from tacit.solvers import Coordinate as CoordinateSolver
 
 Rule = Callable[[Problem, int], Floats | None]
 
@@ -29,17 +30,21 @@ def _solver(solver: str, private: bool = False) -> Rule:
     return fit
 
 
-def _estimator(solver: str, declared: bool = False) -> Rule:
-    """A whole fit. Estimators penalise standardised columns, so that imbalanced problems cannot be asked of them."""
+def _estimator(solver: str, declared: bool = False, raw: bool = False) -> Rule:
+    """A whole fit on standardised columns; or on imbalanced ones, left as they are within their public bounds."""
 
     def fit(problem: Problem, seed: int) -> Floats | None:
-        if problem.bounds is not None or LOSSES[problem.loss] not in SOLVERS[solver].serves.losses:
+        if (problem.bounds is not None) != raw or LOSSES[problem.loss] not in SOLVERS[solver].serves.losses:
             return None
         logistic = problem.loss == "logistic"
-        known: dict[str, Any] = {"row_norm": math.sqrt(problem.X.shape[1])} if declared else {}
-        if declared and not logistic:
+        known: dict[str, Any] = {"solver": CoordinateSolver(rescale=False) if raw else solver}
+        if raw:
+            known["bounds"] = [(-bound, bound) for bound in problem.bounds]
+        elif declared:
+            known["row_norm"] = math.sqrt(problem.X.shape[1])
+        if (raw or declared) and not logistic:
             known["y_bounds"] = (-problem.label_bound, problem.label_bound)
-        known |= {"epsilon": problem.epsilon, "delta": problem.delta, "solver": solver, "random_state": seed}
+        known |= {"epsilon": problem.epsilon, "delta": problem.delta, "random_state": seed}
         penalty = {"C": 1.0 / (problem.l2 * len(problem.y))} if logistic else {"alpha": problem.l1}
         model: Any = (LogisticRegression if logistic else Lasso)(fit_intercept=False, **penalty, **known)
         with warnings.catch_warnings():
@@ -55,6 +60,10 @@ RULES: dict[str, tuple[str, Rule]] = {
     "coordinate private": ("DP-CD, private constants, column bounds declared", _solver("coordinate", private=True)),
     "greedy": ("greedy, constants declared", _solver("greedy")),
     "greedy private": ("greedy, private constants, column bounds declared", _solver("greedy", private=True)),
+    "coordinate fit raw": (
+        "`solver=Coordinate(rescale=False)`, column bounds and `y_bounds` declared",
+        _estimator("coordinate", raw=True),
+    ),
     "coordinate fit": ('`solver="coordinate"`, nothing declared', _estimator("coordinate")),
     "coordinate fit declared": (f'`solver="coordinate"`, {_DECLARED}', _estimator("coordinate", declared=True)),
     "greedy fit": ('`solver="greedy"`, nothing declared', _estimator("greedy")),

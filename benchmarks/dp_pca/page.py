@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dp_pca import paper, problems
-from benchmarks.dp_pca.methods import AUTO, PLAIN, RANDOM, SOLVERS
+from benchmarks.dp_pca.methods import ALL, AUTO, PLAIN, RANDOM, SETTINGS, SOLVERS
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import POINTS, Canvas, Line, Panel
 from benchmarks.frame.tables import by_epsilon, lines, spread, table, verdict
 
 LABELS = {
+    "all columns, not private": ALL,
     "not private": PLAIN,
     "`gauss`": "gauss",
     "`stochastic` (DP-SPCA)": "stochastic",
@@ -21,6 +22,8 @@ LABELS = {
     "`mod-sulq`": "mod-sulq",
     "random directions": RANDOM,
 }
+_SOLVER_ROWS = {label: model for model in SOLVERS for label in LABELS if LABELS[label] == model}
+PAPERS = ("stochastic", "variance-reduced")
 TIMED = {
     ("MNIST", "fit"): "a fit with `gauss` over the plain products",
     ("MNIST", "pass"): "a dense pass of `stochastic` over the product",
@@ -34,6 +37,7 @@ class PcaPage(Page):
     template = Path(__file__).with_name("page.md")
     columns, delta = problems.COLUMNS, paper.DELTA
     rule_rows, rule_columns = problems.RULE_ROWS, problems.LEUKEMIA_COLUMNS
+    few_columns = problems.FEW_COLUMNS
 
     def cell(self, values: Sequence[float]) -> str:
         return spread(values, 4 if values and np.mean(values) > 0.99 else 3)
@@ -48,6 +52,14 @@ class PcaPage(Page):
                 row = {"where": ("targets", name, AUTO, epsilon), "least": least, "peer": peer, "size": size}
                 yield from self.reached("captured", [row | {"name": f"{name}{asked['prepared']}", "epsilon": epsilon}])
 
+    def kept(self) -> Iterator[dict[str, Any]]:
+        """What solvers by their names are asked for."""
+        for name, solvers in paper.KEPT.items():
+            for solver, asked in solvers.items():
+                for epsilon, least in zip((0.1, 1.0), asked, strict=True):
+                    row = {"where": ("figure", name, solver, epsilon), "least": least, "solver": solver}
+                    yield from self.reached("captured", [row | {"name": name, "epsilon": epsilon}])
+
     def above_gauss(self) -> Iterator[dict[str, Any]]:
         ours, gauss = (self.captured("figure", "news20", solver, 1.0) for solver in ("stochastic", "gauss"))
         if ours:
@@ -61,29 +73,66 @@ class PcaPage(Page):
                 yield row | {"what": what, "ratio": ratio, "verdict": verdict(ratio.average <= 1.3)}
 
     def figure_sets(self) -> Iterator[dict[str, Any]]:
-        for name in self.results.sets("figure"):
+        for name in self.results.sets("figure", order=problems.PAPER):
             size, chance = self.results.size("figure", name), self.captured("figure", name, RANDOM)
             yield {"name": name, "size": size, "chance": chance, "captured_table": self._captured_table(name)}
 
     def _captured_table(self, name: str) -> str:
-        def cell(model: str, epsilon: float | None) -> Any:
-            if epsilon is None:
-                return f"{self.seconds('figure', name, model):.3g}"
+        def cell(model: str, epsilon: float) -> Any:
             return self.captured("figure", name, model, epsilon)
 
-        rows = {label: model for model in SOLVERS for label in LABELS if LABELS[label] == model}
-        columns = by_epsilon(self.results.epsilons("figure", name)) | {"seconds": None}
-        return table("captured", rows, columns, cell, whole=True)
+        return table("captured", _SOLVER_ROWS, by_epsilon(self.results.epsilons("figure", name)), cell, whole=True)
+
+    def next_to_the_best(self) -> Iterator[dict[str, Any]]:
+        """How far the two solvers of the paper are from the best, and from each other."""
+        for name in self.results.sets("figure", order=problems.PAPER):
+            for epsilon in self.results.epsilons("figure", name):
+                found = {model: self.captured("figure", name, model, epsilon) for model in SOLVERS}
+                means = {model: values.average for model, values in found.items() if values}
+                best = max(means, key=lambda model: means[model])
+                gaps = {model.replace("-", "_"): means[best] - means[model] for model in PAPERS}
+                ahead = means["variance-reduced"] - means["stochastic"]
+                yield gaps | {"name": name, "epsilon": epsilon, "best": best, "most": means[best], "ahead": ahead}
+
+    def rank_sets(self) -> Iterator[dict[str, Any]]:
+        for name in self.results.sets("ranks", order=problems.PAPER):
+
+            def cell(solver: str, k: int, name: str = name) -> Any:
+                return self.captured("ranks", name, f"{solver}, k = {k}")
+
+            drawn = table("captured", _SOLVER_ROWS, {f"k = {k}": k for k in self._ranks(name)}, cell, whole=True)
+            yield {"name": name, "size": self.results.size("ranks", name), "rank_table": drawn}
+
+    def printed(self) -> Iterator[dict[str, Any]]:
+        for name in self.results.sets("printed"):
+            n = self.results.size("printed", name)[0]
+            for model in self.results.distinct("model", "printed", name):
+                if model != RANDOM:
+                    row = {"n": n, "name": name, "model": model, "most": 1.0 / n}
+                    row["plain"], row["noisy"] = (self.captured("printed", name, model, e) for e in (None, 0.1))
+                    yield row | {"chance": self.captured("printed", name, RANDOM, None)}
+
+    def settings(self) -> str:
+        names = self.results.sets("settings", order=problems.CHOSE)
+        where = [(name, epsilon) for name in names for epsilon in self.results.epsilons("settings", name)]
+
+        def cell(model: str, at: tuple[str, float]) -> str:
+            return f"{self.captured('settings', at[0], model, at[1]):.3f}"
+
+        rows = {label: label for label in SETTINGS}
+        return table("captured", rows, {f"{name}, {e:g}": (name, e) for name, e in where}, cell) if where else ""
 
     def table(self) -> str:
-        names = self.results.sets("table", order=problems.PAPER)
-        head, rows = [], [[label] for label in LABELS]
-        for place, name in enumerate(names):
-            head += [name, "printed (Real-sim)" if name == "news20" else "printed"]
+        names = [name for name in problems.TABLE if self.results.rows("table", name)]
+        head, rows, counts = [], [[label] for label in LABELS], ["SVMs of each row"]
+        for name in names:
+            place, size = problems.TABLE.index(name), self.results.size("table", name)
+            head += [f"{name}, k = {size[2]}", "printed (Real-sim)" if name == "news20" else "printed"]
+            counts += [f"{len(self.results.values('accuracy', 'table', name, RANDOM))}", "100"]
             for row, model in zip(rows, LABELS.values(), strict=True):
                 found = self.results.values("accuracy", "table", name, model)
                 row += [spread(found, 1, 100.0), paper.TABLE_3[model][place] if model in paper.TABLE_3 else "-"]
-        return lines(["accuracy, %", *head], rows if names else ())
+        return lines(["accuracy, %", *head], [*rows, counts] if names else ())
 
     def rules(self) -> str:
         rows, head = [], []
@@ -106,13 +155,26 @@ class PcaPage(Page):
                     yield row | {"part": part, "private": private, "plain": plain, "ratio": private / plain}
 
     def figures(self, folder: Path) -> None:
-        """Figure 1: the sum of squared sines against epsilon."""
-        panels = []
-        for name in self.results.sets("figure"):
+        """Figure 1: the sum of squared sines against epsilon, and against k."""
+        panels = [*self._against_epsilon(), *self._against_k()]
+        Canvas(height=3.0).draw(folder / "dp_pca_figure_1.png", panels, across=min(4, len(panels)) or None, legend=5)
+
+    def _against_epsilon(self) -> Iterator[Panel]:
+        for name in self.results.sets("figure", order=problems.PAPER):
             epsilons, drawn = self.results.epsilons("figure", name), []
             for place, model in enumerate(SOLVERS):
                 x = [e for e in epsilons if self.results.rows("figure", name, model, e)]
                 y = [self.scores("error", "figure", name, model, e).average for e in x]
                 drawn.append(Line(model, y, x, POINTS | {"color": f"C{place}", "linewidth": 1.3}))
-            panels.append(Panel(name, "epsilon", "sum of squared sines", drawn, ticks=epsilons))
-        Canvas(height=3.4, more=0.0).draw(folder / "dp_pca_figure_1.png", panels, legend=5)
+            yield Panel(name, "epsilon", "sum of squared sines", drawn, ticks=epsilons)
+
+    def _against_k(self) -> Iterator[Panel]:
+        for name in self.results.sets("ranks", order=problems.PAPER):
+            ranks, drawn = self._ranks(name), []
+            for place, model in enumerate(SOLVERS):
+                y = [self.scores("error", "ranks", name, f"{model}, k = {k}").average / k for k in ranks]
+                drawn.append(Line(model, y, ranks, POINTS | {"color": f"C{place}", "linewidth": 1.3}))
+            yield Panel(f"{name}, epsilon = 0.1", "k", "sum of squared sines / k", drawn, ticks=ranks)
+
+    def _ranks(self, name: str) -> list[int]:
+        return sorted({int(model.rpartition(" = ")[2]) for model in self.results.distinct("model", "ranks", name)})

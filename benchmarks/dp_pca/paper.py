@@ -11,7 +11,7 @@ EPSILON, DELTA = 0.1, 1e-3
 ROWS = {"a9a": 32_561, "MNIST": 60_000}
 
 _TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf8"))
-TABLE_3, WANTED = _TOLD["table_3"], _TOLD["wanted"]
+TABLE_3, WANTED, KEPT = _TOLD["table_3"], _TOLD["wanted"], _TOLD["kept"]
 
 
 def spca_multiplier(n: int, epsilon: float, part: float = 0.5) -> float:

@@ -4,17 +4,19 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from benchmarks.dp_scd import problems
 from benchmarks.dp_scd.methods import DENSITY, LIMITS, METHODS, named
+from benchmarks.dp_scd.wanted import WANTED
 from benchmarks.frame import Floats
 from benchmarks.frame.page import Page, Seeds
 from benchmarks.frame.plots import Canvas, Panel, level, spread_out, traced
 from benchmarks.frame.tables import by_epsilon, counted, table, verdict
 from benchmarks.frame.tuning import Point
+from tacit.privacy import Budget
 
 TRACED = ("tuned", "published", "sgd")
 PLAIN = {
@@ -22,27 +24,10 @@ PLAIN = {
     "sgd": "SGD, no noise",
     "scd": "SCD, one row at a time, no noise",
 }  # of Figure 2
+NOISELESS = {"scd": "SCD, no noise", "sgd": "SGD, no noise"}  # of Figure 1
 LABELS = {method.label: model for model, method in METHODS.items()}
 
 
-class Wanted(NamedTuple):
-    """A score to reach: where, at most how much (or 2% above that without privacy), and whom the verdict is on."""
-
-    problem: str
-    epsilon: float
-    delta: str
-    most: float | None
-    judged: tuple[str, ...]
-    asked: str
-
-
-WANTED = [
-    Wanted("Logistic, phishing", 0.1, "n^-2", 0.085, ("rule", "fit", "tuned"), "test error at most .085"),
-    Wanted("SVM, adult", 0.1, "1e-3", 0.17, ("rule", "fit"), "test error at most .17"),
-    Wanted(
-        "Ridge, california_housing", 1.0, "1e-3", None, ("rule", "fit", "tuned"), "MSE at most 2% above not private"
-    ),
-]
 REFERENCES = {
     "optimum": "the optimum of the paper's problem",
     "standardised": "scikit-learn, standardised columns",
@@ -90,6 +75,13 @@ class DualPage(Page):
         means = np.mean([row.scores["score"] for row in rows], axis=0)
         return batches, clips, means.reshape(len(batches), len(clips)).T
 
+    def rule_place(self, problem: str, batches: list[float], clips: list[float]) -> tuple[int, int] | None:
+        """Where the rule's batch is among those of a grid, and the clip next to the rule's; None without that batch."""
+        split = problems.problem(problem, self.effort.most_rows).split(0)
+        rule = METHODS["rule"].run(split, Budget(1.0, 1e-3), Point()).algorithm  # type: ignore[union-attr]
+        apart = np.abs(np.log(np.array(clips) * split.largest_slope / rule.reach))
+        return (int(np.argmin(apart)), batches.index(rule.batch)) if rule.batch in batches else None
+
     def scores_to_reach(self) -> Iterator[dict[str, Any]]:
         for wanted in WANTED:
             for model, method in METHODS.items():
@@ -103,6 +95,15 @@ class DualPage(Page):
                         above |= {"reference": REFERENCES[name], "verdict": told}
                         yield {"wanted": wanted, "label": method.label, "score": found} | above
 
+    def limits_as_set(self) -> Iterator[dict[str, Any]]:
+        """Numbers to reach on the rows and columns that they were set for."""
+        for name, wanted in ((name, w) for w in WANTED for name in self.names("limits") if name == w.problem):
+            plain, size = self.score("limits", name, "optimum"), self.results.size("limits", name)
+            for model in ("fit", "rule"):
+                found = self.score("limits", name, model, wanted.epsilon)
+                told = {"label": METHODS[model].label, "verdict": verdict(found.average <= (wanted.most or math.inf))}
+                yield {"wanted": wanted, "score": found, "plain": plain, "columns": size[1]} | told
+
     def times_to_reach(self) -> Iterator[dict[str, Any]]:
         return (timed for timed in self.times() if math.isfinite(timed["limit"]))
 
@@ -111,8 +112,9 @@ class DualPage(Page):
             parts = self.utilities(name)
             if parts:
                 plain: dict[str, Any] = {m: self.score("plain", name, m) for m in ("optimum", "standardised", "zero")}
-                limit = self.score("plain", name, "limit")
-                plain["limit"] = f"; the whole estimator at an infinite epsilon: {limit}" if limit else ""
+                others = {f"; {words}": self.score("noiseless", name, m) for m, words in NOISELESS.items()}
+                others["; the whole estimator at an infinite epsilon"] = self.score("plain", name, "limit")
+                plain["limit"] = "".join(f"{words}: {found}" for words, found in others.items() if found)
                 kind = "mean squared error" if problems.CASES[name][1] == "squared" else "part of wrong predictions"
                 tables = "\n\n".join(self._utility(part, name) for part in parts)
                 plain |= {"kind": kind, "tables": tables, "strength": problems.CASES[name][2]}
@@ -195,8 +197,8 @@ class DualPage(Page):
             for model, label in (("tuned", "ours"), ("published", "published")):
                 batches, clips, values = self.grid(name, model)
                 place, best, rule = np.unravel_index(int(np.argmin(values)), values.shape), float(values.min()), "-"
-                if 300.0 in batches and 1.0 in clips:
-                    rule = f"{100 * (values[clips.index(1.0), batches.index(300.0)] / best - 1):+.1f}%"
+                if at := self.rule_place(name, batches, clips):
+                    rule = f"{100 * (values[at] / best - 1):+.1f}% (clip {clips[at[0]]:g})"
                 found = {"best": _number(best), "batch": batches[place[1]], "clip": clips[place[0]], "rule": rule}
                 yield {"name": name, "label": label, "near": np.mean(values <= 1.05 * best)} | found
 
@@ -226,15 +228,18 @@ class DualPage(Page):
     def figures(self, folder: Path) -> None:
         parts = [part for part in ("utility, 1e-3", "utility, n^-1.5") if self.names(part)]
         names = [name for name in self.names(parts[0]) if self.score("plain", name, "optimum")] if parts else []
-        panels = [self._utility_panel(part, name) for part in parts for name in names]
-        Canvas().draw(folder / "dp_scd_figure_1.png", panels, len(names))
-        names = self.names("convergence")
         places = sorted(self.traced_at().values(), key=lambda at: at[1])
-        panels = [self._convergence_panel(epsilon, name) for name, epsilon in places]
-        Canvas().draw(folder / "dp_scd_figure_2.png", panels, len(names))
-        names = self.names("grid")
-        panels = [self._grid_panel(model, name) for model in ("tuned", "published") for name in names]
-        Canvas().draw(folder / "dp_scd_figure_3.png", panels, len(names))
+        grids = list(product(("tuned", "published"), self.names("grid")))
+        drawn = [
+            (
+                [self._utility_panel(part, name) for part in parts for name in names if name in self.names(part)],
+                len(names),
+            ),
+            ([self._convergence_panel(epsilon, name) for name, epsilon in places], len(self.names("convergence"))),
+            ([self._grid_panel(model, name) for model, name in grids], len(grids) // 2),
+        ]
+        for place, (panels, across) in enumerate(drawn, 1):
+            Canvas().draw(folder / f"dp_scd_figure_{place}.png", panels, across)
 
     def _utility_panel(self, part: str, name: str) -> Panel:
         """Bands are one standard deviation; what is far worse than no model is cut off."""
@@ -244,6 +249,8 @@ class DualPage(Page):
             drawn += spread_out(method.label, found, {"color": method.color}, band=True)
         best, zero = (self.score("plain", name, model).average for model in ("optimum", "zero"))
         drawn += [level("not private", best), level("no model", zero, ":")]
+        for (model, words), dashes in zip(NOISELESS.items(), ("-.", (0, (3, 1, 1, 1, 1, 1))), strict=True):
+            drawn += [level(words, found.average, dashes) for found in [self.score("noiseless", name, model)] if found]
 
         def cut(axes: Any, _: Any) -> None:
             axes.set_ylim(best - 0.1 * (zero - best), zero + 0.25 * (zero - best))
@@ -274,12 +281,12 @@ class DualPage(Page):
             picture = axes.imshow(values, origin="lower", aspect="auto", **colors)
             axes.set_xticks(range(len(batches)), [f"{b:.0f}" for b in batches])
             axes.set_yticks(range(len(clips)), [f"{c:g}" for c in clips])
-            if 300.0 in batches and 1.0 in clips:
-                axes.plot(batches.index(300.0), clips.index(1.0), marker="*", color="red", markersize=9)
+            if at := self.rule_place(name, batches, clips):
+                axes.plot(at[1], at[0], marker="*", color="red", markersize=9)
             figure.colorbar(picture, ax=axes, label=_measure(name)).ax.tick_params(labelsize=7)
 
         title = f"{name}, {'ours' if model == 'tuned' else 'published'}"
-        return Panel(title, "expected batch", "clip, in the rule's for that batch", paint=paint)
+        return Panel(title, "expected batch", "clip, over a row's longest update", paint=paint)
 
 
 def _measure(problem: str) -> str:

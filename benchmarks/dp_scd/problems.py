@@ -116,16 +116,28 @@ class Problem:
         """How many of them train."""
         return int(TRAIN_PART * np.sum(~self.is_test))
 
+    @property
+    def epochs(self) -> int:
+        """The paper's."""
+        return EPOCHS.get(self.name, 10)
+
     @cache  # noqa: B019
     def split(self, seed: int, tuning: bool = False) -> Split:
         """Other training rows for each seed. Where settings are tuned the rest of them test, else the test rows."""
         order = np.random.default_rng(seed).permutation(np.flatnonzero(~self.is_test))
         train, held = order[: self.train_rows], order[self.train_rows :]
-        test = held if tuning else np.flatnonzero(self.is_test)
+        return self._parted(train, held if tuning else np.flatnonzero(self.is_test))
+
+    def anew(self, seed: int) -> Split:
+        """Other training rows of all and other test rows for each seed; none tune."""
+        order, most = np.random.default_rng(seed).permutation(len(self.y)), int(TRAIN_PART * len(self.y))
+        return self._parted(order[:most], order[most:])
+
+    def _parted(self, train: Any, test: Any) -> Split:
         y = self.y[train]
         bounded = np.clip(y, -LIMIT, LIMIT) if self.loss == "squared" else y
         rows = self.X[train], bounded, self.X[test], self.y[test]
-        return Split(self.loss, *rows, self.l2, self.unit, EPOCHS.get(self.name, 10))
+        return Split(self.loss, *rows, self.l2, self.unit, self.epochs)
 
 
 def normalised(name: str, loss: str, X: Floats, y: Floats, strength: float, is_test: Any = None) -> Problem:
@@ -142,10 +154,10 @@ def normalised(name: str, loss: str, X: Floats, y: Floats, strength: float, is_t
 
 
 @cache
-def problem(name: str, most_rows: int | None = None) -> Problem:
-    """One of them; raises `sets.MissingSetError` if its data is not here."""
+def problem(name: str, most_rows: int | None = None, paper: bool = True) -> Problem:
+    """One of them, with the paper's columns or all; raises `sets.MissingSetError` if its data is not here."""
     source, loss, strength = CASES[name]
-    read = sets.paper_bunch(source, features="dp-scd" if source == "adult" else None)
+    read = sets.paper_bunch(source, features="dp-scd" if source == "adult" and paper else None)
     keep = np.random.default_rng(0).permutation(len(read.target))[:most_rows]
     X, y = np.asarray(read.data, dtype=np.float64)[keep], np.asarray(read.target, np.float64)[keep]
     return normalised(name, loss, X, y, strength, None if read.is_test is None else read.is_test[keep])

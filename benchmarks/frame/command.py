@@ -84,7 +84,7 @@ class Part:
 
     run: Callable[[Job], None]
     sets: str | Iterable[str] | Callable[[Any], Iterable[str]]
-    tables: tuple[str, ...] = ()  # that it writes, if not one of its own name
+    tables: tuple[str, ...] = ()  # that it writes, if not one of its own name; or the words before their comma
     methods: tuple[str, ...] = ("",)  # if each is a case
     by_default: bool = True
     file: str = ""  # what is added to the name of its file of records
@@ -167,10 +167,10 @@ class Benchmark:
 
     def job(self, store: Store, place: str, name: str, method: str, asked: tuple[str, ...], effort: Any) -> Job:
         """One case, which knows the records that are its own."""
-        tables = self.parts[place].tables or (place,)
+        tables = set(self.parts[place].tables or (place,))
 
         def made(record: Record) -> bool:
-            if record.table.split(",")[0] not in tables or record.set.split(SPLIT)[0] != name:
+            if tables.isdisjoint((record.table, record.table.split(",")[0])) or record.set.split(SPLIT)[0] != name:
                 return False
             base = record.model.split(", ")[0]
             return record.model == method if method else base not in self.methods or base in asked

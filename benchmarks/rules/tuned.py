@@ -46,30 +46,41 @@ class Problem:
     l1: float = 0.0
     l2: float = 0.0
 
+    @cached_property
+    def rows(self) -> Floats:
+        """In double precision, for the objective."""
+        return self.Z.astype(np.float64)
+
+    def value(self, w: Floats, corner: float = 0.0) -> float:
+        """The objective."""
+        loss = losses.values(self.loss, self.rows @ w[:-1] + w[-1], self.targets, corner).mean()
+        return float(loss + self.l1 * np.abs(w[:-1]).sum() + self.l2 / 2 * w[:-1] @ w[:-1])
+
     def objective(self, w: Floats, corner: float = 0.0) -> tuple[float, Floats]:
         """Its value, and the slope where there is no l1 penalty."""
-        margins = self.Z @ w[:-1] + w[-1]
-        value = losses.values(self.loss, margins, self.targets, corner).mean()
-        slopes = losses.slopes(self.loss, margins, self.targets, corner)
-        value += self.l1 * np.abs(w[:-1]).sum() + self.l2 / 2 * w[:-1] @ w[:-1]
-        return float(value), np.append(self.Z.T @ slopes / len(self.Z) + self.l2 * w[:-1], slopes.mean())
+        slopes = losses.slopes(self.loss, self.rows @ w[:-1] + w[-1], self.targets, corner)
+        return self.value(w, corner), np.append(self.rows.T @ slopes / len(slopes) + self.l2 * w[:-1], slopes.mean())
 
     @cached_property
     def least(self) -> float:
         """The minimum, by scikit-learn or by a quasi-Newton method."""
         if self.l1:
-            model = Lasso(alpha=self.l1, tol=1e-8, max_iter=50_000).fit(self.Z.astype(np.float64), self.targets)
-            return self.objective(np.append(np.ravel(model.coef_), model.intercept_))[0]
+            model = Lasso(alpha=self.l1, tol=1e-8, max_iter=50_000).fit(self.rows, self.targets)
+            return self.value(np.append(np.ravel(model.coef_), model.intercept_))
         w = np.zeros(self.Z.shape[1] + 1)
         for corner in _CORNERS if self.loss == "hinge" else (0.0,):
             limits = {"maxiter": 5_000, "maxfun": 10_000, "ftol": 1e-14, "gtol": 1e-9}
             w = minimize(self.objective, w, args=(corner,), jac=True, method="L-BFGS-B", options=limits).x
-        return self.objective(w)[0]
+        return self.value(w)
+
+    @cached_property
+    def zero(self) -> float:
+        """The objective of the zero model."""
+        return self.value(np.zeros(self.Z.shape[1] + 1))
 
     def excess(self, w: Floats) -> float:
         """Over the minimum, as a part of the zero model's."""
-        zero = self.objective(np.zeros_like(w))[0]
-        return (self.objective(w)[0] - self.least) / (zero - self.least)
+        return (self.value(w) - self.least) / (self.zero - self.least)
 
     def task(self, epsilon: float) -> LinearTask:
         """What a solver is told."""
@@ -86,9 +97,10 @@ class Problem:
 
 
 def compared(run: Callable[..., Pair], settings: Sequence[dict[str, Any]], effort: Any) -> tuple[Any, Any]:
-    """Scores of the rule and of the setting that tunes best, and that setting."""
+    """Scores of the rule and of the setting that tunes best, and that setting: by one run of each, then of the best."""
     tuning, seeds = range(TUNING, TUNING + effort.tuning), range(effort.seeds)
-    best = min(settings, key=lambda setting: run(tuning, **setting)[0])
+    kept = sorted(settings, key=lambda setting: run(tuning[:1], **setting)[0])[: effort.kept]
+    best = min(kept, key=lambda setting: run(tuning, **setting)[0])
     rule, tuned = run(seeds), run(seeds, **best)
     return {"rule": rule, "tuned": tuned, "ratio": rule[0] / tuned[0]}, best
 

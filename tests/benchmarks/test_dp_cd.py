@@ -14,7 +14,8 @@ from benchmarks.frame.records import Record
 from benchmarks.frame.tuning import Point, tune
 from tacit.privacy import Budget, Plan, Release, Unit, epsilon_of
 
-IMBALANCED, SPARSE = "California, imbalanced", "Sparse LASSO"
+IMBALANCED, SPARSE, LOGISTIC = "California, imbalanced", "Sparse LASSO", "Electricity, imbalanced"
+DUAL = {"scd", "scd-ours"}
 
 
 def small(loss="squared", epsilon=1.0, l1=0.1, l2=0.0):
@@ -31,13 +32,14 @@ def tiny(monkeypatch):
     """Small problems in place of the paper's, and hardly any effort."""
     one = dataclasses.replace(small(), name=IMBALANCED)
     two = dataclasses.replace(small(), name=SPARSE, bounds=None)
+    three = dataclasses.replace(small("logistic", l1=0.0, l2=0.02), name=LOGISTIC)
     timed = ["300 x 3, squared", "300 x 3, logistic"]
-    known = {p.name: p for p in (one, two, *map(problems.problem, timed))}
+    known = {p.name: p for p in (one, two, three, *map(problems.problem, timed))}
     monkeypatch.setattr(problems, "problem", known.__getitem__)
     effort = BENCHMARK.full.but(
         steps_apart=3, apart=20, kept=2, refined=1, runs=2, seeds=2, passes=[2, 5], plain_seeds=2
     )
-    monkeypatch.setattr(BENCHMARK, "full", effort.but(sets=[IMBALANCED, SPARSE], timed=timed))
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(sets=[IMBALANCED, SPARSE, LOGISTIC], timed=timed))
 
 
 @pytest.mark.slow
@@ -45,9 +47,12 @@ def tiny(monkeypatch):
 def test_a_run_measures_every_method_and_writes_the_page(run):
     records = run(BENCHMARK)
     for table in ("tuning", "table"):
-        assert {r.model for r in records if (r.table, r.set) == (table, IMBALANCED)} == set(methods.METHODS)
+        assert {r.model for r in records if (r.table, r.set) == (table, IMBALANCED)} == set(methods.METHODS) - DUAL
+        assert {r.model for r in records if (r.table, r.set) == (table, LOGISTIC)} == set(methods.METHODS) - {"greedy"}
+    private = {name for name in methods.METHODS if name.startswith("private")}
     models = {r.model for r in records if (r.table, r.set) == ("table", SPARSE)}
-    assert models == set(methods.METHODS) - {"private"}  # no public bounds to find them with
+    assert models == set(methods.METHODS) - private - DUAL  # no public bounds to find them with
+    assert {r.model for r in records if (r.table, r.set) == ("trace", LOGISTIC)} >= DUAL | {"ours-cyclic"}
     assert all(np.isfinite(r.scores["relative error"]).all() for r in records if r.table == "table")
     assert {r.set for r in records if r.table == "timing, 1 thread"} >= {SPARSE, "300 x 3, logistic"}
     page = run.page("dp_cd")
@@ -59,6 +64,7 @@ def test_a_run_measures_every_method_and_writes_the_page(run):
     assert " / 0.0647 |" in page  # the paper's seconds, next to ours
     assert "| DP-CD, constants declared | " in page
     assert "greedy / X.T @ r" in page
+    assert "DP-SCD, the published variant, next to" not in page  # the paper prints none of its cells
     assert "The same SGD without noise" in page
     assert run.drawn(*(f"dp_cd_figure_{place}" for place in (1, 2, 3)))
 
@@ -67,7 +73,7 @@ def test_a_run_measures_every_method_and_writes_the_page(run):
 def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
     few = ("--parts", "table", "untuned", "--methods", "ours", "sgd")
     run.goes_on(BENCHMARK, few, ("--parts", "table", "--methods", "ours"))
-    assert run.measured == [f"table, {IMBALANCED} ours", f"table, {SPARSE} ours"]
+    assert run.measured == [f"table, {name} ours" for name in (IMBALANCED, SPARSE, LOGISTIC)]
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -80,7 +86,10 @@ def test_every_form_of_dp_cd_finds_the_optimum_without_noise(loss):
     forms = [*forms, dataclasses.replace(ours, scaled=True), dataclasses.replace(private, scaled=True)]
     for method in forms:
         if method.serves(problem):
-            (error,) = method.errors(problem, 300, [point], 0)
+            at, how = problem, point
+            if isinstance(method, methods.Scd):
+                at, how = dataclasses.replace(problem, epsilon=math.inf), point._replace(batch=3)
+            (error,) = method.errors(at, 300, [how], 0)
             assert -1e-9 <= error < 1e-4, method
 
 
@@ -124,6 +133,22 @@ def test_every_form_of_dp_cd_runs_in_the_order_that_its_labels_name():
             assert order in method.column
 
 
+def test_dp_scd_takes_the_problem_as_it_is_and_plans_for_its_batch():
+    problem = small("logistic", l1=0.0, l2=0.02)
+    published, ours = (methods.METHODS[name] for name in ("scd", "scd-ours"))
+    assert not published.serves(small())  # an l1 penalty
+    solver = published.run(problem, 5, Point(100, 0.5, 1.0)).solver
+    assert (solver.variant, solver.batch_size, solver.damping, solver.least_penalty) == ("published", 100, 1.0, 0.0)
+    assert ours.run(problem, 5, Point(100, 0.5, 1.0)).solver.variant == "secret"
+    norm = math.sqrt(np.mean(np.sum(problem.X**2, axis=1)))
+    assert solver.clip == pytest.approx(0.5 * norm / (1.0 + 100 * norm**2 / (300 * 0.02)))
+    few, many = (published.promise(problem, 5, batch).multiplier("updates") for batch in (30, 300))
+    assert few < many
+    alone = [published.errors(problem, 5, [Point(batch, 0.5, 1.0)], 0)[0] for batch in (30, 300)]
+    both = published.errors(problem, 5, [Point(30, 0.5, 1.0), Point(300, 0.5, 1.0)], 0)
+    np.testing.assert_allclose(both, alone)
+
+
 def test_the_cyclic_form_differs_from_the_papers_in_its_order_alone():
     random, cyclic = methods.METHODS["paper"], methods.METHODS["paper-cyclic"]
     changed = {"label": "", "column": "", "color": "", "options": random.options | {"order": "cyclic"}}
@@ -131,10 +156,10 @@ def test_the_cyclic_form_differs_from_the_papers_in_its_order_alone():
     assert random.grid() == cyclic.grid()
 
 
-@pytest.mark.parametrize("name", ["paper", "paper-cyclic", "ours", "ours-jittered", "private", "greedy", "sgd"])
+@pytest.mark.parametrize("name", ["paper", "paper-cyclic", "ours", "ours-jittered", "private", "greedy", "scd", "sgd"])
 def test_a_trace_has_the_noise_of_the_whole_run_and_ends_where_it_does(name):
-    problem, method = small(), methods.METHODS[name]
-    point = Point(64, 2.0, 0.5)
+    problem = small("logistic", l1=0.0, l2=0.02) if name in DUAL else small()
+    method, point = methods.METHODS[name], Point(64, 2.0, 1.0 if name in DUAL else 0.5)
     errors, seconds = method.trace(problem, 7, point, 3, [2, 7])
     assert errors[1] == pytest.approx(method.errors(problem, 7, [point], 3)[0])
     assert errors[0] != pytest.approx(method.errors(problem, 2, [point], 3)[0])  # which has less noise

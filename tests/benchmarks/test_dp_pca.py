@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from benchmarks.dp_pca import methods, paper, problems
+from benchmarks.dp_pca import methods, paper, printed, problems
 from benchmarks.dp_pca.__main__ import BENCHMARK
 from benchmarks.dp_pca.page import PcaPage
 from benchmarks.frame.records import Record
+from tacit.metrics import principal_angles
+from tacit.solvers.pca import VarianceReduced
 
 
 def table(n=400, d=24, seed=0):
@@ -31,21 +33,33 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "raw", lambda *_: 5.0 * table()[0])
     monkeypatch.setattr(paper, "true_epsilon", lambda n, multiplier, steps: n / steps / multiplier)
     effort = BENCHMARK.full.but(epsilons=[1.0], seeds=1, target_seeds=2, rule_epsilons=[1.0], rule_seeds=1)
+    effort = effort.but(ranks=[1, 3], arrangements=2, repetitions=2)
     monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=1, wide=[], wide_epsilons=[1.0]))
+    monkeypatch.setattr(
+        methods, "SETTINGS", {"`VarianceReduced(n_inner=0)`": VarianceReduced(n_snapshots=2, n_inner=0)}
+    )
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_run_measures_everything_and_writes_the_page(run):
-    records = run(BENCHMARK, "--sets", "a9a", "MNIST", "digits", "wine")
+    records = run(BENCHMARK, "--sets", "a9a", "MNIST", "digits", "phishing", "wine")
     assert {r.table for r in records} == set(BENCHMARK.parts)
     assert {r.model for r in records if r.table == "figure"} == {*methods.SOLVERS, "random"}
-    assert {r.model for r in records if r.table == "table"} == {*methods.SOLVERS, "random", "not private"}
+    tabled = [r for r in records if r.table == "table"]
+    assert {r.model for r in tabled} == {*methods.SOLVERS, "random", "not private", "all columns"}
+    assert {r.seed for r in tabled} == {0, 1, 2, 3}  # two arrangements, two repetitions each
+    assert {r.model for r in records if r.table == "ranks"} == {
+        f"{s}, k = {k}" for s in methods.SOLVERS for k in (1, 3)
+    }
     captured = [r.scores["captured"][0] for r in records if "captured" in r.scores]
     assert all(0.0 < value <= 1.0 + 1e-9 for value in captured)
     page = run.page("dp_pca")
     assert "| a9a, 400 x 24, k = 10, epsilon = 0.1 | at least 0.985 |" in page
     assert "| diffprivlib .21 |" in page
     assert "| `stochastic` (DP-SPCA) |" in page
+    assert "| captured | k = 1 | k = 3 |" in page
+    assert "| MNIST, n = 400 | DP-VRPCA, Algorithm 2 |" in page
+    assert "| all columns, not private |" in page
     assert "| a9a, n = 32,561 | DP-VRPCA | 0.1 | 0.146 |" in page
     assert "| MNIST: a fit with `gauss` over the plain products, time | at most 1.3 |" in page
     assert "quick run" not in page
@@ -71,6 +85,18 @@ def test_scores_are_those_of_the_definitions():
         assert scores["error"] == pytest.approx(1.0)
         assert scores["distance"] == pytest.approx(1.0)
         assert max(problem.scores(exact[:3])["error"], 0.0) < 1e-9
+
+
+def test_the_printed_algorithms_are_those_of_the_paper():
+    X, _ = table(300)
+    for name, algorithm in printed.ALGORITHMS.items():
+        V = algorithm(X, 2, None, 0).T
+        np.testing.assert_allclose(V.T @ V, np.eye(2), atol=1e-9, err_msg=name)
+        assert not np.allclose(algorithm(X, 2, 0.1, 0).T, V)
+    # Steps of 1 / (2n) over n rows of norm 1 hardly move: nothing is found, even without noise.
+    start = methods.random_components(24, 2, 0)
+    moved = [principal_angles(start, algorithm(X, 2, None, 0)).max() for algorithm in printed.ALGORITHMS.values()]
+    assert max(moved) < 0.6
 
 
 def test_the_paper_adds_this_noise():

@@ -4,17 +4,19 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import Ridge
 
 from benchmarks.dp_scd import methods, problems
-from benchmarks.dp_scd.__main__ import BENCHMARK, ONE_DELTA, budget_of
+from benchmarks.dp_scd.__main__ import BENCHMARK, COMPARED, ONE_DELTA, SMALLER, budget_of
 from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
-from benchmarks.frame import dp_sgd
+from benchmarks.frame import dp_sgd, sets
 from benchmarks.frame.records import Record
 from benchmarks.frame.tuning import Point, tune
 from tacit.privacy import Budget
 
 RIDGE, LOGISTIC, SVM = "Ridge, california_housing", "Logistic, phishing", "SVM, adult"
+MSD = "Ridge, year_prediction_msd"
 
 
 def table():
@@ -35,8 +37,10 @@ def small(name=RIDGE, strength=1e-2):
 def tiny(monkeypatch):
     """Small problems in place of the paper's, and hardly any effort."""
     found = {name: small(name) for name in (RIDGE, LOGISTIC)}
-    monkeypatch.setattr(problems, "problem", lambda name, _: found[name])
-    effort = BENCHMARK.full.but(epsilons=[0.5, 1.0], kept=2, runs=2, seeds=2, traces=2, cells=1, trace_epsilons=[1.0])
+    monkeypatch.setattr(problems, "problem", lambda name, _, paper=True: found[name])  # noqa: ARG005
+    effort = BENCHMARK.full.but(
+        epsilons=[0.5, 1.0], smaller_epsilons=[0.5], kept=2, runs=2, seeds=2, traces=2, cells=1, trace_epsilons=[1.0]
+    )
     small_grid = {"apart": 9, "grid_batches": [30, 100], "grid_clips": [0.5, 1.0]}
     monkeypatch.setattr(BENCHMARK, "full", effort.but(rounds=2, timed_size=[300, 5], **small_grid))
 
@@ -45,6 +49,11 @@ def tiny(monkeypatch):
 @pytest.mark.usefixtures("tiny")
 def test_a_run_measures_every_method_and_writes_the_page(run):
     records = run(BENCHMARK, "--parts", *BENCHMARK.parts, "--sets", RIDGE, LOGISTIC, *methods.TIMED)
+    assert {r.model for r in records if r.table == f"tuning, {SMALLER}"} <= set(COMPARED)
+    assert {(r.set, r.model) for r in records if r.table == "limits"} == {
+        (LOGISTIC, model) for model in ("fit", "rule", "optimum")
+    }
+    assert {r.model for r in records if r.table == "noiseless"} == {"scd", "sgd"}
     names = set(methods.METHODS)
     assert {r.model for r in records if (r.table, r.set) == ("utility, 1e-3", LOGISTIC)} == names
     assert {r.model for r in records if (r.table, r.set) == ("utility, 1e-3", RIDGE)} == names - {"newton"}
@@ -64,6 +73,54 @@ def test_a_run_measures_every_method_and_writes_the_page(run):
     assert "| delta = 1e-3, lambda = 0.0001 |" in page
     assert "| ours, tail average, tuned | DP-SGD, tail average, tuned | 4 |" in page
     assert run.drawn(*(f"dp_scd_figure_{place}" for place in (1, 2, 3)))
+
+
+@pytest.fixture
+def songs(monkeypatch, tmp_path):
+    """A folder with small files in the format of YearPredictionMSD's; returns the years of its test rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 90)) * rng.uniform(1.0, 500.0, 90)
+    years = np.round(1998.0 + 8.0 * np.tanh(X[:, 0] / 300.0) + rng.normal(size=400))
+    dump_svmlight_file(X[:300], years[:300], str(tmp_path / "YearPredictionMSD"), zero_based=False)
+    dump_svmlight_file(X[300:], years[300:], str(tmp_path / "YearPredictionMSD.t"), zero_based=False)
+    monkeypatch.setattr(sets, "FOLDER", tmp_path)
+    problems.problem.cache_clear()
+    yield years[300:]
+    problems.problem.cache_clear()
+
+
+def test_the_papers_own_set_runs_where_its_files_are(run, songs):
+    few = ("--parts", "utility", "plain", "--sets", MSD, "--methods", "rule", "authors")
+    records = run(BENCHMARK, "--quick", *few)
+    assert {r.model for r in records if r.table == "utility, 1e-3"} == {"rule", "authors"}
+    assert {r.epsilon for r in records if r.table == "utility, 1e-3"} == {0.1, 1.0}
+    assert all(r.size == (400, 90) and np.isfinite(r.scores["score"]).all() for r in records)
+    found = problems.problem(MSD)
+    assert (found.strength, found.epochs, found.train_rows) == (pytest.approx(1e-4), 50, 225)
+    split = found.split(0)
+    years = np.sort(split.y_test * found.unit)
+    np.testing.assert_allclose(years - years[0], np.sort(songs) - songs.min(), atol=1e-6)  # the published test rows
+    authors = methods.METHODS["authors"]
+    solver = authors.run(split, Budget(0.1, 1e-3), *authors.grid).solver
+    assert (solver.batch_size, solver.n_passes, solver.variant) == (225, 50, "published")  # lots of 1,000, if there are
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("songs")
+def test_figures_of_the_papers_own_set_go_to_its_fifty_epochs(run):
+    few = ("--parts", "utility", "plain", "noiseless", "convergence", "grid", "--sets", MSD)
+    records = run(BENCHMARK, "--quick", *few)
+    assert {r.scores["epochs"][-1] for r in records if r.table == "convergence"} == {50.0}
+    assert "### Ridge, year_prediction_msd" in run.page("dp_scd")
+
+
+def test_limits_are_on_other_test_rows_for_each_seed():
+    problem = small(LOGISTIC)
+    first, second = problem.anew(0), problem.anew(1)
+    assert (len(first.y), len(first.y_test)) == (180, 60)
+    rows = [set(map(tuple, np.vstack([split.X, split.X_test]))) for split in (first, second)]
+    assert rows[0] == rows[1] == set(map(tuple, problem.X))
+    assert set(map(tuple, first.X_test)) != set(map(tuple, second.X_test))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -186,7 +243,7 @@ def test_tuning_takes_the_best_point_and_no_reported_split():
 
 def test_deltas_are_powers_of_the_training_rows():
     problem = small()
-    found = [budget_of(problem, 1.0, name).delta for name in ("1e-3", "n^-1.5", "n^-2")]
+    found = [budget_of(problem.train_rows, 1.0, name).delta for name in ("1e-3", "n^-1.5", "n^-2")]
     assert found == pytest.approx([1e-3, 135**-1.5, 135**-2.0])
 
 

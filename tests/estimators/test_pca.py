@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn import decomposition
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -20,7 +21,7 @@ import tacit
 from tacit.estimators import FewRowsWarning
 from tacit.metrics import captured_variance_ratio, principal_angles
 from tacit.solvers import Gradient
-from tacit.solvers.pca import PCA_SOLVERS, Gauss, Power, Stochastic, choose
+from tacit.solvers.pca import PCA_SOLVERS, Gauss, Power, Stochastic, VarianceReduced, choose, most_candidates
 from tests.solvers.pca.support import task_of
 
 from .support import quiet
@@ -180,6 +181,66 @@ def test_transform_inverse_and_export(whiten):
     assert plain.components_ is not model.components_
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("k", [2, 6], ids=["some", "all"])
+def test_without_noise_the_normal_law_is_scikit_learns(kind, k):
+    X = spiked()
+    model, peer = tacit.PCA(k, INF).fit(kind(X)), decomposition.PCA(k).fit(X)
+    np.testing.assert_allclose(model.get_covariance(), peer.get_covariance(), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.get_precision(), peer.get_precision(), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.score_samples(kind(X)), peer.score_samples(X), rtol=1e-6)
+    assert model.score(kind(X)) == pytest.approx(peer.score(X), rel=1e-6)
+
+
+def test_the_normal_law_has_a_density_where_variances_are_not_known():
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    for n_components, epsilon in ((3, 0.1), (20, 0.1), (3, 1.0)):
+        model = tacit.PCA(n_components, epsilon, row_norm=8.0, random_state=0).fit(X)
+        covariance = model.get_covariance()
+        assert np.linalg.eigvalsh(covariance).min() > 0.0
+        if model.noise_variance_ > 0.0:
+            np.testing.assert_allclose(covariance @ model.get_precision(), np.eye(20), atol=1e-6)
+        assert np.isfinite(model.score(X))
+    unknown = tacit.PCA(3, 0.1, row_norm=8.0, random_state=0).fit(X)
+    np.testing.assert_allclose(unknown.get_covariance(), unknown.noise_variance_ * np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_noise_keeps_the_components_that_stand_above_it(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 30)) * np.r_[4.0, 2.0, np.full(28, 0.01)] @ np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    model = tacit.PCA("noise", 8.0, 1e-6, row_norm=10.0, center=False, solver=solver, random_state=0).fit(X)
+    assert model.n_components_ == len(model.components_) == len(model.explained_variance_) == 2
+    assert np.all(model.reliability_ > 0.0)
+    assert np.all(model.explained_variance_ > 0.0)
+    assert model.transform(X).shape == (4_000, 2)
+    assert captured_variance_ratio(model.components_, X, center=False) > 0.99
+    assert model.guarantee_.recompute() <= 8.0 + 1e-9
+
+
+def test_where_nothing_stands_above_the_noise_one_component_is_kept():
+    X = np.random.default_rng(0).normal(size=(200, 20))
+    model = tacit.PCA("noise", 0.1, row_norm=8.0, random_state=0).fit(X)
+    assert model.n_components_ == 1
+    assert np.isnan(model.explained_variance_).all()
+    np.testing.assert_array_equal(model.reliability_, 0.0)
+
+
+def test_a_pipeline_plans_for_a_number_of_components(releases):
+    line = tacit.PrivatePipeline([("pca", tacit.PCA("noise")), ("model", tacit.LogisticRegression(classes=[0, 1]))])
+    with pytest.raises(ValueError, match="must have a number of components"):
+        line.fit(spiked(), np.arange(400) % 2)
+    assert not releases
+
+
+def test_how_many_are_looked_for_is_public():
+    assert [most_candidates(Gauss(), d) for d in (5, 2_000, 2_001)] == [5, 2_000, 200]
+    assert most_candidates(Power(), 5) == 20  # and no more than there are columns
+    rng = np.random.default_rng(0)
+    first, other = (tacit.PCA("noise", 1.0, random_state=0).fit(X) for X in (spiked(), rng.normal(size=(400, 6))))
+    assert first.plan_ == other.plan_
+
+
 def test_names_and_output_containers():
     frame = pd.DataFrame(spiked(), columns=list("abcdef"))
     model = tacit.PCA(2, 5.0, random_state=0).set_output(transform="pandas").fit(frame)
@@ -294,15 +355,26 @@ def test_bad_kinds_are_refused(options):
         tacit.PCA(**options).fit(spiked())
 
 
-def test_only_the_solver_that_clips_takes_a_clip():
+def test_only_solvers_that_clip_take_a_clip():
     for kind in PCA_SOLVERS.values():
-        if kind is Stochastic:
+        if kind in (Stochastic, VarianceReduced):
             assert kind(clip=0.5).clip == 0.5
         else:
             with pytest.raises(TypeError, match="clip"):
                 kind(clip=0.5)
     with pytest.raises(TypeError, match="clip"):
         tacit.PCA(clip=0.5)
+
+
+def test_a_search_reaches_the_options_of_a_solver():
+    search = GridSearchCV(
+        tacit.PCA(2, 5.0, solver=VarianceReduced(), random_state=0),
+        {"solver__n_snapshots": [2, 4], "solver__n_inner": [0, 1]},
+        cv=2,
+        error_score="raise",
+    ).fit(spiked())
+    assert search.best_estimator_.solver.n_snapshots in (2, 4)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
 
 def test_a_solver_is_its_name_or_an_object_with_options():

@@ -38,7 +38,7 @@ from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
 from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes
-from tacit.solvers.pca import PCA_SOLVERS
+from tacit.solvers.pca import PCA_SOLVERS, Stochastic, VarianceReduced
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
@@ -344,7 +344,7 @@ LOOSE = [*_loose_forms()]
 # --- PCA -------------------------------------------------------------------------------------------------------------
 
 
-def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n: int = 30) -> Entry:
+def _of_pca(solver: Any, adjacency: str, sparse: bool, declared: bool = False, form: str = "", n: int = 30) -> Entry:
     """Centred, with nothing declared; or as it is, with a declared norm and two components."""
     budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
     task = ComponentsTask(
@@ -356,7 +356,7 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         k=1 + declared,
         center=not declared,
     )
-    bounding, algorithm = Centring(task), PCA_SOLVERS[solver]().at(task)
+    bounding, algorithm = Centring(task), solver.at(task)
     plan = Plan(*bounding.releases, *algorithm.releases(bounding.left))
     rng = np.random.default_rng(1)
     records = [(x,) for x in rng.normal(size=(n - 1, 2)) * [2.0, 0.5] + 1.0]
@@ -384,15 +384,25 @@ def _of_pca(solver: str, adjacency: str, sparse: bool, declared: bool = False, n
         ]
 
     kind = ("sparse" if sparse else "dense") + " declared" * declared
-    return Entry(f"PCA {solver}, {kind}", adjacency, plan, records, run, hostile)
+    return Entry(f"PCA {solver.name}{form and ' '}{form}, {kind}", adjacency, plan, records, run, hostile)
 
 
 PCAS = [
-    _of_pca(name, adjacency, sparse, declared)
-    for name, solver in PCA_SOLVERS.items()
-    for adjacency in solver.serves.adjacencies
+    _of_pca(kind(), adjacency, sparse, declared)
+    for kind in PCA_SOLVERS.values()
+    for adjacency in kind.serves.adjacencies
     for sparse in (False, True)
     for declared in (False, True)
+]
+STEP_FORMS: dict[str, Any] = {
+    "by gradients": Stochastic(n_iter=4, sampling_rate=0.5, step_size=0.5),
+    "by gradients, declared clip": VarianceReduced(n_snapshots=2, n_inner=3, step_size=0.5, clip=0.8),
+    "over all rows": VarianceReduced(n_snapshots=3, n_inner=2, sampling_rate=1.0),
+}
+PCAS += [
+    _of_pca(solver, "add-remove", sparse, declared=sparse, form=form)
+    for form, solver in STEP_FORMS.items()
+    for sparse in (False, True)
 ]
 
 

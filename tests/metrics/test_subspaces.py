@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.linalg import subspace_angles
+from scipy.linalg import orthogonal_procrustes, subspace_angles
 from sklearn.decomposition import PCA
 
-from tacit.metrics import captured_variance_ratio, principal_angles, subspace_distance, subspaces
+from tacit.metrics import (
+    basis_distance,
+    captured_variance_ratio,
+    principal_angles,
+    projection_distance,
+    subspace_distance,
+    subspaces,
+)
 
 
 def directions(k, d, seed=0):
@@ -69,3 +76,31 @@ def test_bad_input():
         principal_angles([[np.nan, 1.0]], np.eye(2))
     with pytest.raises(ValueError, match="X must not hold NaN"):
         captured_variance_ratio(np.eye(2), sparse.csr_array([[np.nan, 1.0]]))
+
+
+def test_frobenius_distances_are_those_of_the_definitions():
+    a, b = np.linalg.qr(directions(3, 8).T)[0], np.linalg.qr(directions(3, 8, 1).T)[0]
+    mixed = directions(3, 3, 2) @ a.T
+    assert projection_distance(mixed, b.T) == pytest.approx(np.linalg.norm(a @ a.T - b @ b.T), rel=1e-12)
+    assert projection_distance(a.T[:2], b.T) == pytest.approx(np.linalg.norm(a[:, :2] @ a[:, :2].T - b @ b.T))
+    assert projection_distance(mixed, a.T) < 1e-12
+    assert basis_distance(a.T, b.T) == pytest.approx(np.linalg.norm(a - b) ** 2, rel=1e-12)
+    turned = orthogonal_procrustes(b, a)[0]
+    assert basis_distance(mixed, b.T, aligned=True) == pytest.approx(np.linalg.norm(a - b @ turned) ** 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("angle", [1e-9, 1e-4, 0.3, 1.5])
+def test_of_one_direction_all_distances_follow_from_the_angle(angle):
+    first, second = [[1.0, 0.0]], [[np.cos(angle), np.sin(angle)]]
+    assert projection_distance(first, second) == pytest.approx(np.sqrt(2.0) * np.sin(angle), rel=1e-6)
+    aligned = basis_distance(first, second, aligned=True)
+    assert aligned == pytest.approx(4.0 * np.sin(angle / 2.0) ** 2, rel=1e-6)
+    assert aligned <= np.sqrt(2.0) * projection_distance(first, second)  # the lemma of the paper on DP-PCA
+    assert basis_distance(first, [[-second[0][0], -second[0][1]]]) == pytest.approx(4.0 - aligned)  # and no such bound
+
+
+def test_distances_of_bases_want_bases():
+    with pytest.raises(ValueError, match="as many rows"):
+        basis_distance(np.eye(3)[:1], np.eye(3)[:2])
+    with pytest.raises(ValueError, match="second must have orthonormal rows"):
+        basis_distance(np.eye(3)[:2], 2.0 * np.eye(3)[:2])

@@ -32,6 +32,7 @@ from tacit.federated import (
 )
 from tacit.modelfiles import Column, TableModel
 from tacit.solvers import Coordinate
+from tacit.solvers.pca import VarianceReduced
 
 quiet = pytest.mark.filterwarnings("ignore:.*(random_state is set|budget is too small|is not below 1/n):UserWarning")
 
@@ -93,6 +94,7 @@ MAKERS = {
     "pca": lambda: PCA(2, 2.0, whiten=True).fit(FRAME),
     "pca in noise": lambda: PCA(None, 0.01).fit(X),
     "stochastic pca": lambda: PCA(2, 5.0, solver="stochastic").fit(X),
+    "pca above the noise": lambda: PCA("noise", 5.0, solver=VarianceReduced(n_snapshots=2, clip=0.5)).fit(X),
     "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
     "encoder": lambda: PrivateEncoder(5.0, missing_indicator=["a"]).fit(TEXTS),
     "encoder of declared ones": lambda: PrivateEncoder(categories={0: ["x"], "size": ("S", "L")}).fit(TEXTS),

@@ -13,8 +13,9 @@ from scipy.sparse import csr_array
 from scipy.stats import norm
 from sklearn.linear_model import LinearRegression as PlainLinearRegression
 
-from tacit import LinearRegression, LogisticRegression
+from tacit import PCA, LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Guarantee, Plan, Release
+from tacit.report.components import MOST_BARS
 from tacit.report.guarantee import at_most, percent
 from tacit.report.model import MOST_ROWS, Remark, model_report, write
 from tacit.report.page import Part, interval, stacked_bar
@@ -370,3 +371,32 @@ def test_the_browser_would_tell_of_a_page_that_loads_something(tmp_path):
 def test_json_in_the_page_is_strict(classifier):
     [stored] = re.findall(r'<pre id="guarantee-json">(.*?)</pre>', model_report(classifier))
     json.loads(html.unescape(stored), parse_constant=pytest.fail)
+
+
+# --- components ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pca_has_a_scree_plot_and_counts_what_stands_above_the_noise():
+    X, _ = data(2_000, 4)
+    model = PCA(4, 1.0, row_norm=20.0).fit(X * [9.0, 5.0, 1e-3, 1e-3])
+    text = model_report(model)
+    clear = int(np.sum(model.reliability_ > 0))
+    assert clear == 2
+    assert f"{clear} of 4 components stand above the noise" in text
+    assert text.count('class="clear"') == clear
+    assert 'class="floor"' in text
+    assert text.count("could be noise") == 4 - clear
+    assert 'id="components"' in text
+    assert 'id="coefficients"' not in text
+
+
+def test_a_scree_plot_without_noise_and_one_of_noise_alone():
+    X, _ = data(300, 70)
+    exact = model_report(PCA(70, math.inf).fit(X))
+    assert 'class="floor"' not in exact
+    assert f"The first {MOST_BARS} of 70 are shown" in exact
+    assert "70 of 70 components stand above the noise" in exact
+    lost = model_report(PCA(3, 1e-3, row_norm=50.0).fit(X))
+    assert "0 of 3 components stand above the noise" in lost
+    assert lost.count("not known</td>") == 3
+    assert 'class="clear"' not in lost

@@ -1,8 +1,8 @@
 """`PCA`: principal components under differential privacy."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
-from tacit.blocks.table import Table, canonical, is_sparse
+from tacit.blocks.table import Table, canonical
 from tacit.blocks.validate import validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
+from tacit.estimators.normal import NormalModel
+from tacit.estimators.streams import FLOATS, starting_over, stream
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
 from tacit.privacy import Budget, Unit
 from tacit.problems.declared import declared_size
@@ -26,11 +28,9 @@ from tacit.solvers import pca as solvers
 from tacit.solvers.base import Solver
 from tacit.solvers.pca.spectrum import Spectrum
 
-_FLOATS = [np.float64, np.float32]
-
 
 @dataclass(eq=False, repr=False)
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     __doc__ = f"""Principal components of rows about people, under differential privacy.
 
     Rows are centred by a private mean and scaled to a norm of at most a radius; what is fitted is the PCA of these
@@ -38,9 +38,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : int, default=None
-        How many components. None: the smaller of the numbers of rows and columns. A part of the variance and "mle" are
-        refused: both choose the number from the private spectrum.
+    n_components : int or "noise", default=None
+        How many components. None: the smaller of the numbers of rows and columns. "noise": those of the released
+        spectrum that stand above the noise, at least one; looked for are as many as there can be, at most 200 in more
+        than 2,000 columns, and 20 by solvers that hold no matrix. A part of the variance and "mle" are refused: both
+        choose the number from the private spectrum.
     {BUDGET}
     center : bool, default=True
         False: second moments about zero, without a mean.
@@ -70,7 +72,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     explained_variance_ : ndarray of shape (n_components,)
         Variance of the bounded rows along each component, cleared of what noise adds; NaN below `noise_floor_`.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        The same over the total variance of the bounded rows.
+        The same over the total variance of the bounded rows. That is the trace of the released matrix of "gauss" and
+        "mod-sulq", and a release of its own of the others.
     singular_values_ : ndarray of shape (n_components,)
     noise_variance_ : float
         As in scikit-learn: the mean variance along the directions that are left out. It is not about privacy noise.
@@ -82,6 +85,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     radius_ : float
         What the norm of centred rows was clipped to.
     n_components_ : int
+        How many components there are.
     {GUARANTEE}
 
     Notes
@@ -91,8 +95,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Unit: one row. Neighbours: `adjacency`. Mechanism: Gaussian noise, accounted exactly; "stochastic" and
     "variance-reduced" add it to sums over Poisson samples, accounted by privacy loss distributions. Released: scale,
     mean and radius as far as they are not declared, and what the solver's plan lists, of which all attributes are
-    functions. Assumed: the number of rows and the columns are public, and no transformer before this one was fitted on
-    the data. `transform` gives private rows to whoever calls it: what it returns is as private as X.
+    functions; how many components "noise" keeps is one too. Assumed: the number of rows and the columns are public, and
+    no transformer before this one was fitted on the data. `transform`, `score` and `score_samples` tell of the rows
+    they are given to whoever calls them: what they return is as private as X.
 
     Examples
     --------
@@ -104,7 +109,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     (1797, 3)
     """
 
-    n_components: int | None = None
+    n_components: int | str | None = None
     epsilon: float = 1.0
     delta: float | None = None
     adjacency: str = "add-remove"
@@ -138,21 +143,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "power" reads it once for each step in place of the matrix, and twice more.
         """
         self._check_parameters()
-        if isinstance(blocks, Iterator):
-            raise ValueError(
-                "blocks must be readable several times: pass a list or a function that returns a generator"
-            )
-        if not callable(blocks) and not isinstance(blocks, Iterable):
-            raise TypeError(f"blocks must be an iterable of blocks of rows, got {type(blocks).__name__}")
-        start: Callable[[], Iterable[Any]] = blocks if callable(blocks) else lambda: blocks
-        table = self._stream(start)
+        table = stream(self, starting_over(blocks))
         task, solver = self._asked(table, streamed=True)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected."""
         check_is_fitted(self)
-        X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, reset=False)
+        X = validated(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         projected = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
@@ -190,48 +188,23 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.center_norm is not None and not self.center:
             raise ValueError("center_norm bounds the distance from the mean; with center=False declare row_norm")
         k = self.n_components
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 1
+        if not (k is None or whole or self._keeps_those_above_noise):
             raise ValueError(
-                "n_components must be an integer of at least 1 or None; a part of the variance or 'mle' would choose it"
-                f" from the private spectrum. Got {k!r}"
+                "n_components must be an integer of at least 1, 'noise' or None; a part of the variance or 'mle' would"
+                f" choose it from the private spectrum. Got {k!r}"
             )
 
     def _validated(self, X: Any) -> Any:
         """X as an array or CSR; what is bad raises here, before any budget is spent."""
-        return validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
-
-    def _stream(self, start: Callable[[], Iterable[Any]]) -> Table:
-        """The first pass: what is bad in any block raises here, before any budget is spent."""
-        n, sparse = 0, False
-        first = True
-        for block in start():
-            checked = validated(self, block, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0, reset=first)
-            if not first and is_sparse(checked) != sparse:
-                raise ValueError("blocks must be all dense or all sparse")
-            first, sparse = False, is_sparse(checked)
-            n += checked.shape[0]
-        if n < 2:
-            raise ValueError(f"blocks must hold at least two rows together, got {n}")
-
-        d = int(self.n_features_in_)
-
-        def read() -> Iterator[Any]:
-            seen = 0
-            for block in start():
-                again = _read_again(block)
-                if again is not None:
-                    seen += again.shape[0]
-                if again is None or seen > n or again.shape[1] != d or is_sparse(again) != sparse:
-                    raise ValueError("blocks must give the same rows whenever they are read again")
-                yield again
-
-        return Table(n, d, sparse, read)
+        return validated(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
 
     def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
         """The public facts of a fit, and the solver for them."""
         n, d = table.n, table.d
         most = min(n, d)
-        k = most if self.n_components is None else int(self.n_components)
+        by_rule = self.n_components is None or self._keeps_those_above_noise
+        k = most if by_rule else int(self.n_components)  # type: ignore[arg-type]
         if k > most:
             raise ValueError(
                 f"n_components must be at most {most}, the smaller of {n:,} rows (n_samples) and {d:,} columns, got {k}"
@@ -247,7 +220,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             center=bool(self.center),
             center_norm=number(self.center_norm),
         )
-        return task, solvers.choose(self.solver, task, float(self.memory_limit))
+        solver = solvers.choose(self.solver, task, float(self.memory_limit))
+        if self._keeps_those_above_noise:
+            task = replace(task, k=min(most, solvers.most_candidates(solver, d)))
+        return task, solver
 
     def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
@@ -259,19 +235,26 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 stacklevel=3,
             )
         spectrum: Spectrum = fitted.result
+        if self._keeps_those_above_noise:
+            spectrum = spectrum.above_noise()
         self.mean_, self.radius_ = centre.mean, centre.radius
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
         weight = task.n - 1 if task.center else task.n
-        self.components_, self.n_components_ = spectrum.components, task.k
+        k = len(spectrum.components)
+        self.components_, self.n_components_ = spectrum.components, k
         self.explained_variance_ = spectrum.captured / weight
         self.singular_values_ = np.sqrt(spectrum.captured)
         known = float(np.nansum(spectrum.captured))
         total = max(spectrum.total, known)
-        self.explained_variance_ratio_ = spectrum.captured / total if total > 0.0 else np.full(task.k, np.nan)
-        left = min(task.n, task.d) - task.k
+        self.explained_variance_ratio_ = spectrum.captured / total if total > 0.0 else np.full(k, np.nan)
+        left = min(task.n, task.d) - k
         self.noise_variance_ = (total - known) / weight / left if left else 0.0
         self.noise_floor_, self.reliability_ = spectrum.floor / weight, spectrum.reliability
         return self
+
+    @property
+    def _keeps_those_above_noise(self) -> bool:
+        return isinstance(self.n_components, str) and self.n_components == "noise"
 
     def _whitening(self) -> Floats:
         """What whitening divides by: the standard deviation along each component, or the root of the noise floor."""
@@ -286,13 +269,3 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _read_again(block: Any) -> Any:
-    """A block as numbers; None if it holds none, in place of an error that would quote what it holds."""
-    try:
-        return canonical(
-            check_array(block, ensure_all_finite=False, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=0)
-        )
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -186,6 +186,11 @@ class ComponentsStage(Stage):
     def __init__(self, name: str, step: PCA, facts: Facts, budget: Budget) -> None:
         super().__init__(name, step)
         step._check_parameters()
+        if step._keeps_those_above_noise:
+            raise ValueError(
+                f"step {name!r}, PCA, must have a number of components: later steps are planned for so many columns,"
+                " before n_components='noise' is known"
+            )
         known = _table(step, facts.known, facts.n)
         self._d = known.d if facts.X is not None else facts.d
         table = known if facts.X is not None else Table.of(np.broadcast_to(0.0, (facts.n, self._d)))

@@ -6,7 +6,7 @@ regression       `r2_score`, `mean_squared_error`; `R2`, `MeanSquaredError`
 evaluation       `evaluate`: a model, its test rows and one budget for several scores
 terms            `Terms`: the keyword arguments of all of them, from epsilon to random_state
 score            `Score`: the number, how far noise may have moved it, and what it cost
-subspaces        `captured_variance_ratio`, `principal_angles`, `subspace_distance`; no noise, for public data
+subspaces        `captured_variance_ratio`, `principal_angles`, and three distances; no noise, for public data
 predictions      what a model says of each row by itself
 release          the path all of them take: plan, calibrate, sum, add noise, read off
 
@@ -30,7 +30,13 @@ from tacit.metrics.evaluation import evaluate
 from tacit.metrics.ranking import RocAuc, roc_auc_score
 from tacit.metrics.regression import R2, MeanSquaredError, mean_squared_error, r2_score
 from tacit.metrics.score import Score
-from tacit.metrics.subspaces import captured_variance_ratio, principal_angles, subspace_distance
+from tacit.metrics.subspaces import (
+    basis_distance,
+    captured_variance_ratio,
+    principal_angles,
+    projection_distance,
+    subspace_distance,
+)
 from tacit.metrics.terms import Terms
 
 __all__ = [
@@ -42,11 +48,13 @@ __all__ = [
     "Score",
     "Terms",
     "accuracy_score",
+    "basis_distance",
     "captured_variance_ratio",
     "evaluate",
     "log_loss",
     "mean_squared_error",
     "principal_angles",
+    "projection_distance",
     "r2_score",
     "roc_auc_score",
     "subspace_distance",

@@ -16,6 +16,7 @@ from tacit._types import Floats
 from tacit.blocks.table import is_sparse
 from tacit.metrics import inputs
 
+_ORTHONORMAL = 1e-6  # how far inner products of orthonormal rows may be off
 _SQUARE = 2_000  # up to this many columns the optimum is found from the d x d matrix
 
 
@@ -100,6 +101,58 @@ def subspace_distance(first: ArrayLike, second: ArrayLike) -> float:
     if a.shape[1] != b.shape[1]:
         raise ValueError(f"both subspaces must have one dimension, got {a.shape[1]} and {b.shape[1]}")
     return float(np.sin(principal_angles(a.T, b.T)[-1]))
+
+
+def projection_distance(first: ArrayLike, second: ArrayLike) -> float:
+    """The Frobenius norm of the difference of the two projections, |V V^T - V' V'^T|_F.
+
+    For k dimensions each it is the root of twice the sum of squared sines of the principal angles: from 0 to
+    sqrt(2 k). It does not depend on the bases.
+
+    Examples
+    --------
+    >>> from tacit.metrics import projection_distance
+    >>> round(projection_distance([[1.0, 0.0]], [[0.0, 2.0]]) ** 2, 6)
+    2.0
+    """
+    a, b = _pair(first, second)
+    inner = a.T @ b
+    apart = np.square(a - b @ inner.T).sum() + np.square(b - a @ inner).sum()  # what of each lies outside the other
+    return math.sqrt(float(apart))
+
+
+def basis_distance(first: ArrayLike, second: ArrayLike, *, aligned: bool = False) -> float:
+    """The squared Frobenius norm of the difference of two orthonormal bases, |V - V'|_F^2.
+
+    It depends on the bases: turned by half a circle, one of k vectors adds 4 where the subspace is the same. Papers
+    plot it all the same. Only the aligned one is of the order of `projection_distance`.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (k, d)
+        Orthonormal rows; where aligned, any that span the subspaces.
+    aligned : bool, default=False
+        Whether the second basis is turned to where it is nearest to the first, which makes it a distance of subspaces:
+        2 (k - the sum of cosines of the principal angles).
+
+    Examples
+    --------
+    >>> from tacit.metrics import basis_distance
+    >>> basis_distance([[1.0, 0.0]], [[-1.0, 0.0]])
+    4.0
+    >>> basis_distance([[1.0, 0.0]], [[-1.0, 0.0]], aligned=True)
+    0.0
+    """
+    a, b = _pair(first, second)
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(f"both bases must have as many rows, got {a.shape[1]} and {b.shape[1]}")
+    if aligned:  # 1 - cos t = 2 sin^2 (t / 2), which keeps the digits of small angles
+        return float(4.0 * np.square(np.sin(principal_angles(a.T, b.T) / 2.0)).sum())
+    rows = [inputs.numbers(name, basis, dimensions=(2,)) for name, basis in (("first", first), ("second", second))]
+    for name, basis in zip(("first", "second"), rows, strict=True):
+        if np.abs(basis @ basis.T - np.eye(len(basis))).max() > _ORTHONORMAL:
+            raise ValueError(f"{name} must have orthonormal rows; aligned=True takes any basis")
+    return float(np.square(rows[0] - rows[1]).sum())
 
 
 def _optimum(table: Any, mean: Floats, k: int) -> float:

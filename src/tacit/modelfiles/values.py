@@ -42,6 +42,9 @@ LATER: dict[str, frozenset[str]] = {
     **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "Power": frozenset({"n_iter"}),
+    "Stochastic": frozenset({"n_iter", "sampling_rate", "step_size"}),
+    "VarianceReduced": frozenset({"n_snapshots", "n_inner", "sampling_rate", "step_size", "clip"}),
     "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
 }
 """Parameters that came after the first files, by class: a file without them means their defaults."""

@@ -90,7 +90,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     >>> encoder.get_feature_names_out().tolist()
     ['job=clerk', 'job=nurse', 'age']
     >>> encoder.source_of("job=nurse")
-    Source(column='job', value='nurse', missing=False)
+    Source(column='job', value='nurse', missing=False, empty=False)
     """
 
     epsilon: float = 1.0

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import dense
+from tacit.report.components import components
 from tacit.report.guarantee import check, in_words
 from tacit.report.page import COLOURS, Part, escaped, interval, number, page, section, stacked_bar, swatch, table
 
@@ -58,13 +59,13 @@ def model_report(
     Parameters
     ----------
     model : fitted estimator of Tacit
-        `LogisticRegression`, `LinearRegression` or another linear model.
+        `LogisticRegression`, `LinearRegression` or another linear model, or a `PCA`.
     names : sequence of str, optional
         The names of the features; by default `feature_names_in_`, or their numbers.
     target : str, optional
         What is predicted, for the title.
     note : str, optional
-        How to read the coefficients, where there is something to say.
+        How to read the coefficients of a linear model, where there is something to say.
     remarks : iterable of Remark, optional
         What happened around the fit that the guarantee does not cover; the model's own remarks are added.
 
@@ -86,11 +87,19 @@ def model_report(
         f'<p class="soft">{escaped(model.guarantee_)}</p></header>\n'
         + section("guarantee", "What is guaranteed", in_words(model.guarantee_))
         + section("budget", "What the budget went to", _budget(model.plan_))
-        + section("coefficients", "What was learned, and how noisy it is", _coefficients(model, labels, note))
+        + section(*_learned(model, labels, note))
         + section("not-covered", "What is not covered", _not_covered([*remarks, *_own_remarks(model)]))
         + section("check", "Check it yourself", check(model.guarantee_))
     )
     return page(title, body)
+
+
+def _learned(model: Any, names: list[str], note: str | None) -> tuple[str, str, str]:
+    """The section on what the fit found: of a PCA its components, else coefficients."""
+    heading = "What was learned, and how noisy it is"
+    if hasattr(model, "components_"):
+        return "components", heading, components(model)
+    return "coefficients", heading, _coefficients(model, names, note)
 
 
 def _names(model: Any, names: Sequence[str] | None) -> list[str]:

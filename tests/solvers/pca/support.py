@@ -1,5 +1,8 @@
 """What the tests of PCA share."""
 
+import numpy as np
+
+import tacit
 from tacit.blocks import Centre, CentredRows, Table
 from tacit.privacy import Budget, Unit
 from tacit.problems.task import ComponentsTask
@@ -14,3 +17,16 @@ def centred(X, mean, radius):
     """The rows of an array about this mean, within this radius."""
     table = X if isinstance(X, Table) else Table.of(X)
     return CentredRows(table, Centre(mean, radius))
+
+
+def spiked(n=6000, d=20, seed=0):
+    """Rows of norm at most 1, two strong directions and little else."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = rng.normal(size=(n, d)) * np.r_[0.4, 0.3, np.full(d - 2, 0.03)] @ turn
+    return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+
+
+def fitted(solver, X, epsilon=2.0, k=2, seed=0, **options):
+    options = {"center": False, "row_norm": 1.0} | options
+    return tacit.PCA(k, epsilon, 1e-6, solver=solver, random_state=seed, **options).fit(X)

@@ -3,8 +3,9 @@
 gauss              `Gauss` and `ModSulq`: one release of the whole matrix
 power              `Power`: noisy products over all rows
 stochastic         `Stochastic`: noisy products over samples
-variance_reduced   `VarianceReduced`: snapshots and corrections
+variance_reduced   `VarianceReduced`: means of products over all rows, and corrections
 steps              what the solvers that multiply share
+directions         directions with weights and a clip, for those two
 spectrum           components and variances from noisy matrices
 
 "auto" is "gauss" if the packed matrix fits the memory limit and the data is dense or has few columns. Else it is
@@ -18,6 +19,7 @@ from tacit.solvers import check_solver
 from tacit.solvers.base import Serves, Solver
 from tacit.solvers.pca.gauss import Gauss, ModSulq
 from tacit.solvers.pca.power import Power
+from tacit.solvers.pca.spectrum import FULL_MATRIX
 from tacit.solvers.pca.stochastic import Stochastic
 from tacit.solvers.pca.variance_reduced import VarianceReduced
 
@@ -25,6 +27,8 @@ PCA_SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind for kind in (Gauss, Stochastic, VarianceReduced, Power, ModSulq)
 }
 
+_CANDIDATES = 200  # in a matrix of more columns than are unpacked
+_FOLLOWED = 20  # by a solver that multiplies by twice as many directions
 FEW_COLUMNS = 4_000  # up to which the matrix is worth its noise on sparse data
 
 
@@ -66,9 +70,16 @@ def choose(solver: str | Solver, task: ComponentsTask, memory_limit: float) -> S
     return chosen
 
 
+def most_candidates(solver: Solver, d: int) -> int:
+    """How many components are looked for where those above the noise are kept: a rule in public numbers."""
+    if not solver.serves.whole_matrix:
+        return _FOLLOWED
+    return d if d <= FULL_MATRIX else _CANDIDATES
+
+
 def _names(serve: Callable[[Serves], bool]) -> str:
     """The solvers that serve something, as an error lists them."""
     return ", ".join(repr(name) for name, kind in PCA_SOLVERS.items() if serve(kind.serves))
 
 
-__all__ = ["PCA_SOLVERS", "Gauss", "ModSulq", "Power", "Stochastic", "VarianceReduced", "choose"]
+__all__ = ["PCA_SOLVERS", "Gauss", "ModSulq", "Power", "Stochastic", "VarianceReduced", "choose", "most_candidates"]

@@ -9,7 +9,8 @@ columns and a function of earlier releases. A row's x x^T V has Frobenius norm a
 at most sqrt(2) R^2 apart, as multiplying by V brings outer products no further apart. Then the small matrix and the
 total of `steps`. All Gaussian, so the plan is exactly mu-GDP. The rounding of the sums is in the sensitivity.
 
-T is a rule in n, d and the budget: few steps, as each costs a T-th of the budget, and more as noise vanishes.
+T is declared, or a rule in n, d and the budget: few steps, as each costs a T-th of the budget, and more as noise
+vanishes.
 """
 
 import math
@@ -20,7 +21,7 @@ from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Algorithm, Serves, Solver
+from tacit.solvers.base import Algorithm, Serves, Solver, iterations, option
 from tacit.solvers.examples import on_digits
 from tacit.solvers.pca.spectrum import Spectrum
 from tacit.solvers.pca.steps import (
@@ -43,15 +44,23 @@ class Power(Solver):
     a d x d matrix.
 
     Privacy: a noisy product in each step, then a small noisy matrix and a noisy total; accounted exactly.
+
+    Parameters
+    ----------
+    n_iter : int, default=None
+        How many products. None: 4, and more where noise is small, up to 400.
     """
 
     name: ClassVar[str] = "power"
     serves: ClassVar[Serves] = Serves(losses=(), streams=True)
 
+    n_iter: int | None = option(None, iterations("power"))
+
     def at(self, task: ComponentsTask) -> "_Iterations":
-        """Four steps, and more where noise is small."""
-        if not task.budget.is_private:
-            return _Iterations(task, STEPS_WITHOUT_NOISE)
+        """As many steps as were asked for; else four, and more where noise is small."""
+        asked = self.check()
+        if asked.n_iter is not None or not task.budget.is_private:
+            return _Iterations(task, asked.n_iter or STEPS_WITHOUT_NOISE)
         steps = 4 + math.floor(4.0 * max(0.0, math.log10(0.01 / task.nu)))
         return _Iterations(task, min(STEPS_WITHOUT_NOISE, steps))
 

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -35,6 +35,17 @@ class Spectrum:
     total: float
     floor: float
 
+    def above_noise(self) -> "Spectrum":
+        """The same with the components that stand above the noise alone, or with the first, if none does."""
+        clear = np.flatnonzero((self.reliability > 0.0) & ~np.isnan(self.captured))
+        kept = clear if len(clear) else np.array([0])
+        return replace(
+            self,
+            components=self.components[kept],
+            captured=self.captured[kept],
+            reliability=self.reliability[kept],
+        )
+
 
 def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spectrum:
     """Of a noisy symmetric matrix whose entries off the diagonal have noise of this standard deviation.
@@ -48,11 +59,17 @@ def spectrum_of_packed(packed: Floats, d: int, k: int, deviation: float) -> Spec
     total, floor = float(diagonal.sum()), 2.0 * deviation * math.sqrt(d)
     values, vectors = _leading(packed, d, k, total, floor)
     above = values > floor
-    hidden = np.sqrt(np.where(above, values**2 - floor**2, 0.0))
+    hidden = cleared(values, floor)
     theta = np.where(above, (values + hidden) / 2, 1.0)
     reliability = np.where(above, np.clip(1.0 - (floor / 2 / theta) ** 2, 0.0, 1.0), 0.0)
     captured = np.where(above, hidden, np.nan) if deviation > 0.0 else np.maximum(values, 0.0)
     return Spectrum(upright(vectors.T), captured, reliability, total, floor)
+
+
+def cleared(values: Floats, floor: float) -> Floats:
+    """sqrt(w^2 - floor^2) of values above the floor, 0 of others; as a product, as the squares may overflow."""
+    above = np.where(values > floor, values, floor)
+    return np.asarray(np.sqrt(above - floor) * np.sqrt(above + floor))
 
 
 def upright(components: Floats) -> Floats:

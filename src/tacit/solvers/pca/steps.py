@@ -20,7 +20,7 @@ from tacit.blocks.centred import CentredRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.pca.spectrum import Spectrum, upright
+from tacit.solvers.pca.spectrum import Spectrum, cleared, upright
 
 _SMALL, _TOTAL = 0.09, 0.01
 STEPS_SHARE = 1.0 - _SMALL - _TOTAL
@@ -71,7 +71,7 @@ def spectrum_in(task: ComponentsTask, rows: CentredRows, M: Floats, noise: float
     total = float(gate.release("total", GaussianVector(square, bound=rows.bound), rows.squares()))
     floor = math.sqrt(2.0 * p) * gate.multiplier("small matrix") * small.under(gate.adjacency)
     above = values > floor
-    captured = np.sqrt(np.where(above, values**2 - floor**2, 0.0))
+    captured = cleared(values, floor)
     components = upright((V @ turn).T)
     edge = noise * (math.sqrt(task.d) + math.sqrt(p))
     strength = np.linalg.norm(components @ M, axis=1)

@@ -4,18 +4,14 @@ From a public random V, one product over all rows. Then T steps
 
     G_t = sum over a Poisson sample of clip_C(x (x^T V W)) + noise,    M <- (1 - b) M + b G_t W^-1,    V = polar(M),
 
-b = min(1, c / t), on p = 2k columns; then Rayleigh and Ritz. It never holds a d x d matrix. With M = V H, H the
-symmetric factor, W is the inverse root of H scaled to norm 1: directions of large variance are weighed down, as they
-would take most of the clip and need the least of it. On text, where all rows share one direction, the others would
-else be lost in the noise.
+b = min(1, c / t), on p = 2k columns, W the weights of `directions`; then Rayleigh and Ritz. It never holds a d x d
+matrix. With a step size s it is the paper's gradient ascent on the mean, M <- V + s G_t W^-1 / (n R^2).
 
 Privacy
 -------
 Unit: one row. Neighbours: add-remove only: sampled releases are accounted for these. Released:
 
-- "first product": sum of x (x^T V) over all rows, each clipped to C_0 = 1.3 sqrt(p / d) R^2 (at most R^2), which few
-  rows exceed as V is random: sensitivity C_0.
-- "lengths" (unless `clip` is declared, in units of R^2): a histogram of |x| |W V^T x| / R^2. One row is in one bin.
+- "first product" and "lengths" of `directions`.
 - "steps": T sums over fresh Poisson samples, each contribution clipped to C: sensitivity C on any history, as V and W
   are functions of earlier releases. A sample is drawn by the gate with the probability of the plan, and its size is
   not used: sums are scaled by what is expected.
@@ -31,61 +27,23 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from scipy.linalg import eigh, svd
-
-from tacit._types import Floats
 from tacit.blocks.centred import CentredRows
-from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms import GaussianVector, Histogram
+from tacit.privacy import Gate, Release, checks
+from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.declared import declared_size
 from tacit.problems.task import ComponentsTask
-from tacit.solvers.base import Algorithm, Serves, Solver, option
+from tacit.solvers.base import Algorithm, Serves, Solver, iterations, option
 from tacit.solvers.examples import on_digits
+from tacit.solvers.pca.directions import Products, clip_of_lengths, first_products, first_releases
 from tacit.solvers.pca.spectrum import Spectrum
-from tacit.solvers.pca.steps import (
-    STEPS_SHARE,
-    STEPS_WITHOUT_NOISE,
-    columns,
-    last_releases,
-    random_start,
-    spectrum_in,
-)
+from tacit.solvers.pca.steps import STEPS_WITHOUT_NOISE, columns, last_releases, spectrum_in
 
-_FIRST, _LENGTHS = 0.05, 0.02
 _STEPS = 20
 _SAMPLING = 0.25
-_AVERAGING = 2.0  # c: the weight of step t is c / t
-_CLIP_QUANTILE = 0.1  # low: rows that are all clipped to one length show their directions with the least noise
-_CLIP_PART = 0.5  # of that quantile: later V show that more of the variance lies in few directions
-_GRID = 2.0 ** (np.arange(-30, 1) / 3.0)  # of |x| |W V^T x| / R^2
-_EDGE = 0.5  # of the largest singular value of noise: variances are not told apart below it
+_AVERAGING = 1.5  # c: the weight of step t is c / t
 
 
-@dataclass(frozen=True, eq=False)
-class Directions:
-    """Orthonormal V, and symmetric weights W of norm 1 with their inverse; functions of what was released."""
-
-    V: Floats
-    weights: Floats
-    inverse: Floats
-
-    @classmethod
-    def of(cls, M: Floats, noise: float) -> "Directions":
-        """The polar factor of M, whose entries have noise of this standard deviation; no weights without noise."""
-        scale = float(np.abs(M).max()) or 1.0
-        left, sizes, right = svd(M / scale, full_matrices=False)
-        floored = np.maximum(sizes * scale, _EDGE * noise * math.sqrt(len(M)))
-        roots = np.sqrt(floored[-1] / floored) if noise > 0.0 else np.ones(len(sizes))
-        return cls(np.ascontiguousarray(left @ right), (right.T * roots) @ right, (right.T / roots) @ right)
-
-    @property
-    def weighed(self) -> Floats:
-        """V W, of spectral norm at most 1."""
-        return np.ascontiguousarray(self.V @ self.weights)
-
-
-@on_digits("clip=0.5")
+@on_digits("n_iter=10, sampling_rate=0.5")
 @dataclass(eq=False, repr=False)
 class Stochastic(Solver):
     """Noisy products with a few directions over samples of the rows, averaged (DP-SPCA, corrected).
@@ -98,6 +56,14 @@ class Stochastic(Solver):
 
     Parameters
     ----------
+    n_iter : int, default=None
+        How many products over samples. None: 20, and 400 without noise.
+    sampling_rate : float, default=None
+        The probability that a row takes part in one of them, above 0 and at most 1. Less of it makes a fit faster, and
+        more accurate only where noise is small. None: 0.25, and 1 without noise.
+    step_size : float, default=None
+        How far a step goes along the gradient of the mean of (x^T V)^2 / 2, rows being in units of the radius; the
+        paper's algorithm has one. None: products are averaged, which finds directions in far fewer steps.
     clip : float, default=None
         What the norm of what a row adds to a product is clipped to, in units of the squared radius; above 1 nothing is
         clipped. None: found privately.
@@ -106,14 +72,23 @@ class Stochastic(Solver):
     name: ClassVar[str] = "stochastic"
     serves: ClassVar[Serves] = Serves(losses=(), adjacencies=("add-remove",))
 
+    n_iter: int | None = option(None, iterations("stochastic"))
+    sampling_rate: float | None = option(None, checks.probability)
+    step_size: float | None = option(None, declared_size)
     clip: float | None = option(None, declared_size)
 
     def at(self, task: ComponentsTask) -> "_AveragedSteps":
         """How many steps, over which samples. Without noise each sees all rows, and the last one counts alone."""
-        clip = self.check().clip
-        if not task.budget.is_private:
-            return _AveragedSteps(task, clip, STEPS_WITHOUT_NOISE, 1.0, math.inf)
-        return _AveragedSteps(task, clip, _STEPS, _SAMPLING, _AVERAGING)
+        asked, private = self.check(), task.budget.is_private
+        steps, sampling = (_STEPS, _SAMPLING) if private else (STEPS_WITHOUT_NOISE, 1.0)
+        return _AveragedSteps(
+            task,
+            asked.clip,
+            asked.n_iter or steps,
+            asked.sampling_rate or sampling,
+            _AVERAGING if private else math.inf,
+            asked.step_size,
+        )
 
 
 @dataclass(frozen=True)
@@ -124,62 +99,34 @@ class _AveragedSteps(Algorithm[ComponentsTask]):
     steps: int
     sampling: float  # the probability that a row takes part in a step
     averaging: float  # c
+    step_size: float | None  # of gradient ascent, in the place of averaging
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """First product, lengths, steps, small matrix, total."""
-        known = 0.0 if self.clip is not None else _LENGTHS
-        releases = [Release("first product", "gaussian", share=_FIRST * share)]
-        if known > 0.0:
-            releases.append(Release("lengths", "gaussian", share=known * share))
-        left = (STEPS_SHARE - _FIRST - known) * share
-        releases.append(Release("steps", "gaussian", share=left, count=self.steps, sampling=self.sampling))
-        return *releases, *last_releases(share)
+        first, left = first_releases(share, self.clip)
+        steps = Release("steps", "gaussian", share=left, count=self.steps, sampling=self.sampling)
+        return *first, steps, *last_releases(share)
 
     def run(self, data: CentredRows, gate: Gate) -> Spectrum:
         """Components in the span of the averaged products."""
-        task, sampling = self.task, self.sampling
-        p, square = columns(task), data.radius**2
-        now = first_directions(task, data, gate)
-        found = clip_of_lengths(task, data, now.weighed, gate) if self.clip is None else min(self.clip, 1.0)
-        sensitivity = data.product_sensitivity(p, square * found)
+        task, sampling, square = self.task, self.sampling, data.radius**2
+        mean = first_products(task, data, gate)
+        now = mean.directions
+        clip = square * (clip_of_lengths(task, data, now.weighed, gate) if self.clip is None else min(self.clip, 1.0))
+        sensitivity = data.product_sensitivity(columns(task), clip)
         mechanism = GaussianVector(sensitivity, bound=data.bound)
-        noise = gate.noise("steps", sensitivity) / sampling
-        mean, covariance = np.zeros((task.d, p)), np.zeros((p, p))  # of the products, and of the noise in their rows
-        variance = 0.0  # of that noise where weights are 1, over the square of `noise`
+        unit = sampling * square
+        noise = gate.noise("steps", sensitivity) / unit
         for t in range(1, self.steps + 1):
             places = gate.sample("steps") if sampling < 1.0 else None
-            total = gate.release("steps", mechanism, data.products(now.weighed, square * found, places)) / sampling
-            weight = min(1.0, self.averaging / t)
-            mean = (1.0 - weight) * mean + weight * (total @ now.inverse)
-            covariance = (1.0 - weight) ** 2 * covariance + weight**2 * (now.inverse @ now.inverse)
-            variance = (1.0 - weight) ** 2 * variance + weight**2
-            now = Directions.of(mean, noise * math.sqrt(variance))
-        # The span is what counts; in these columns of it all noise has one size.
-        return spectrum_in(task, data, mean @ _inverse_root(covariance), noise, gate)
+            total = gate.release("steps", mechanism, data.products(now.weighed, clip, places)) / unit
+            mean = self._moved(mean, Products.at(now, total, noise), t)
+            now = mean.directions
+        return spectrum_in(task, data, mean.even, 1.0 if noise > 0.0 else 0.0, gate)
 
-
-def first_directions(task: ComponentsTask, rows: CentredRows, gate: Gate) -> Directions:
-    """From one noisy product of all rows with random directions."""
-    p = columns(task)
-    clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
-    mechanism = GaussianVector(rows.product_sensitivity(p, clip), bound=rows.bound)
-    product = gate.release("first product", mechanism, rows.products(random_start(task, gate), clip))
-    noise = gate.noise("first product", mechanism.sensitivity)
-    return Directions.of(product, noise)
-
-
-def clip_of_lengths(task: ComponentsTask, rows: CentredRows, weighed: Floats, gate: Gate) -> float:
-    """From a quantile of |x| |W V^T x| / R^2 by a noisy histogram; 1, which clips nothing, without noise."""
-    edges = np.concatenate([[0.0], _GRID])
-    lengths = rows.lengths(weighed) / rows.radius**2
-    counts = gate.release("lengths", Histogram(edges), lengths)
-    if not task.budget.is_private:
-        return 1.0
-    rising = np.maximum.accumulate(np.cumsum(counts))
-    reached = np.flatnonzero(rising >= _CLIP_QUANTILE * task.n)
-    return _CLIP_PART * float(edges[1 + (int(reached[0]) if len(reached) else len(counts) - 1)])
-
-
-def _inverse_root(covariance: Floats) -> Floats:
-    values, vectors = eigh(covariance)
-    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+    def _moved(self, mean: Products, found: Products, t: int) -> Products:
+        """The mean with one more product in it, or a step of gradient ascent from the last directions."""
+        if self.step_size is not None:
+            return mean.polar().mixed(found, 1.0, self.step_size / self.task.n)
+        weight = min(1.0, self.averaging / t)
+        return mean.mixed(found, 1.0 - weight, weight)

@@ -1,0 +1,1 @@
+"""Tables as people have them: text with nothing declared, through one private pipeline."""
