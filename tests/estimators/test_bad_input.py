@@ -39,9 +39,8 @@ def with_cell(X, value):
 
 # What X (or y) becomes, and a part of the message.
 REFUSED_DATA = {
-    "NaN": (lambda X, y: (with_cell(X, math.nan), y), "NaN"),
     "infinity": (lambda X, y: (with_cell(X, math.inf), y), "infinity"),
-    "NaN in CSR": (lambda X, y: (sparse.csr_array(with_cell(X, math.nan)), y), "NaN"),
+    "infinity in CSR": (lambda X, y: (sparse.csr_array(with_cell(X, math.inf)), y), "infinity"),
     "beyond float64": (lambda X, y: (with_cell(X, 10**400), y), "too large"),
     "no rows": (lambda X, y: (X[:0], y[:0]), "0 sample"),
     "no columns": (lambda X, y: (X[:, :0], y), "0 feature"),

@@ -199,6 +199,8 @@ def _one_vs_rest(model: PlainLogisticRegression) -> OneVsRestClassifier:
         outer.estimators_.append(one)
     outer.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(model.classes_)
     outer.n_features_in_ = model.n_features_in_
+    if not hasattr(outer, "classes_"):  # in some versions that is an attribute, in others a property
+        outer.classes_ = np.copy(model.classes_)
     return outer
 
 
