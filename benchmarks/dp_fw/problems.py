@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import normalize
 
 from benchmarks.frame import Floats, sets
 from tacit.privacy import Budget
@@ -166,7 +167,7 @@ def real(name: str, most_rows: int | None = None) -> tuple[csr_array, Floats]:
         X, y = sets.paper_set(name, n_hashed=2 ** REAL[name])
     else:
         X, y, _ = sets.load(name)
-        X = X.multiply(1.0 / np.sqrt(np.maximum(X.multiply(X).sum(axis=1), 1e-12)))
+        X = normalize(X)
     X, labels = csr_array(X), np.where(np.asarray(y) > 0, 1.0, -1.0)
     if most_rows is not None and most_rows < len(labels):
         kept = np.random.default_rng(0).permutation(len(labels))[:most_rows]
