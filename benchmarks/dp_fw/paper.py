@@ -15,7 +15,6 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from benchmarks.dp_fw.problems import Split
-from benchmarks.frame import Floats
 
 
 class AlgorithmOne:

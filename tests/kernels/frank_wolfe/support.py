@@ -36,8 +36,19 @@ class Run:
     """The arrays of a run on sparse rows, by the kernels alone."""
 
     def __init__(
-        self, Z, y, loss=IS_LOGISTIC, bound=1.5, limit=1.0, tolerance=0.05, spare=0.5, unit=1e6, offset=0.2, bits=0,
-        radius=0.5, valued=True,
+        self,
+        Z,
+        y,
+        loss=IS_LOGISTIC,
+        bound=1.5,
+        limit=1.0,
+        tolerance=0.05,
+        spare=0.5,
+        unit=1e6,
+        offset=0.2,
+        bits=0,
+        radius=0.5,
+        valued=True,
     ):
         n, d = Z.shape
         self.Z, self.y, self.loss, self.offset = Z, y, loss, offset

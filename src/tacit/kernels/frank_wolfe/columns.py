@@ -2,7 +2,7 @@
 
 Next to the CSR rows stand their rows by column: in runs of 2^bits columns, 2^bits i + (j mod 2^bits) for each entry
 (i, j), rows in order, and the entry, clipped, where there is memory for it. A look at a column reads its run, which is
-short; a sort into fewer runs than columns is several times as fast. Values that are not there are looked up in the rows.
+short; a sort into fewer runs than columns is several times as fast. Where there is none, it is looked up in the rows.
 
 A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0. Nor does a
 column list entries that are zeros.

@@ -2,8 +2,8 @@
 
 from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe.columns import Entries, Listed, entry
-from tacit.kernels.frank_wolfe.rows import clipped
 from tacit.kernels.frank_wolfe.follow import Notes
+from tacit.kernels.frank_wolfe.rows import clipped
 from tacit.problems.compiled import kernel
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tacit._types import Flags, Floats, Integers
 
-
 _DEEPEST = -200.0  # logarithm of the smallest scale
 
 

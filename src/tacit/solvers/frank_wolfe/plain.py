@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
 from tacit.problems import LOGISTIC, LOSSES
@@ -22,14 +22,18 @@ class PlainScores:
 
     def __init__(self, Z: Any, targets: Floats, scoring: Scoring, path: Path) -> None:
         self._turned, self._present = _turned(Z, targets, scoring.bound)
-        kind = self._turned.dtype
+        kind, self._is_sparse = self._turned.dtype, isinstance(Z, csr_array)
         self._absent, self._targets = np.flatnonzero(~self._present), np.where(self._present, targets, 0.0).astype(kind)
         self._scoring, self._path, self._loss = scoring, path, _BY_CODE[scoring.loss]
         self._now = np.zeros(len(targets), dtype=kind)
         self._gather()
 
     def _gather(self) -> None:
-        margins, targets, limit = self._now + self._now.dtype.type(self._scoring.offset), self._targets, self._scoring.limit
+        margins, targets, limit = (
+            self._now + self._now.dtype.type(self._scoring.offset),
+            self._targets,
+            self._scoring.limit,
+        )
         if self._loss == LOGISTIC:  # by one exponential, in the precision of the rows
             with np.errstate(over="ignore"):
                 slopes = -targets / (1.0 + np.exp(targets * margins))
@@ -51,7 +55,7 @@ class PlainScores:
         self._gather()
 
     def _add(self, j: int, gain: float, margins: Floats) -> None:
-        if issparse(self._turned):
+        if self._is_sparse:
             low, high = self._turned.indptr[j : j + 2]
             margins[self._turned.indices[low:high]] += margins.dtype.type(gain) * self._turned.data[low:high]
         else:
@@ -68,13 +72,13 @@ class PlainScores:
 
 def _turned(Z: Any, targets: Floats, bound: float) -> tuple[Any, Any]:
     """The clipped rows by column, and which are present: those whose norm and target are finite."""
-    if not issparse(Z):
+    if not isinstance(Z, csr_array):
         present = np.isfinite(targets) & np.isfinite(np.einsum("ij,ij->i", Z, Z, dtype=np.float64))
         return np.clip(np.where(present[:, None], Z, 0.0), -bound, bound).astype(Z.dtype, copy=False).T, present
-    rows = csr_array(Z, copy=True)
+    rows: Any = csr_array(Z, copy=True)
     rows.sum_duplicates()
-    squares = csr_array((rows.data.astype(np.float64) ** 2, rows.indices, rows.indptr), shape=rows.shape)
+    squares: Any = csr_array((rows.data.astype(np.float64) ** 2, rows.indices, rows.indptr), shape=rows.shape)
     present = np.isfinite(targets) & np.isfinite(np.asarray(squares.sum(axis=1)).ravel())
-    lengths = np.diff(rows.indptr)
-    rows.data = np.where(np.repeat(present, lengths), np.clip(rows.data, -bound, bound), 0.0).astype(rows.dtype)
-    return csr_array(rows.T), present
+    kept = np.repeat(present, np.diff(rows.indptr))
+    rows.data = np.where(kept, np.clip(rows.data, -bound, bound), 0.0).astype(rows.dtype)
+    return rows.T.tocsr(), present
