@@ -36,7 +36,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "SHAPES", {name: problems.Shape(300, 1_000, 12) for name in ("RCV1", "KDDA")})
     monkeypatch.setattr(problems, "TEST_ROWS", 200)
     monkeypatch.setattr(problems, "real", lambda *_: words())
-    monkeypatch.setattr(problems, "few_of_many", lambda seed, make=problems.few_of_many: make(seed, 60, 30))
+    make = problems.few_of_many
+    monkeypatch.setattr(problems, "few_of_many", lambda seed, *size: make(seed, *(size or (60, 30))))
     effort = BENCHMARK.full.but(epsilons=[1.0], seeds=2, rounds=2, at_least=0.0, iterations=12)
     monkeypatch.setattr(BENCHMARK, "full", effort.but(columns=[100, 10**5], kdda_iterations=3, counts=[5]))
     monkeypatch.setattr(problems, "INPUTS", {"a tenth": (300, 200, 20)})
