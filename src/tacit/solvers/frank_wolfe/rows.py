@@ -50,7 +50,7 @@ class Scoring:
     def spare(self) -> float:
         """By how much a slope may be off when its row is looked at: half of the tolerance.
 
-        Without due dates, where the tolerance is infinite, a look always puts it right: the paper's Algorithm 2.
+        Without sweeps, where the tolerance is infinite, a look always puts it right: the paper's Algorithm 2.
         """
         return 0.5 * self.tolerance if math.isfinite(self.tolerance) else 0.0
 

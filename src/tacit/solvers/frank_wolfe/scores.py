@@ -1,7 +1,8 @@
 """Scores of vertices: the whole gradient in whole numbers, kept up to date by steps inside an l1 ball.
 
-Three forms. Dense rows are all looked at after every step. CSR rows are looked at where a step changes them, or where
-they are due; for the squared loss, whose gradient is linear in the weights, without due dates and exactly.
+Three forms. Dense rows are all looked at after every step. CSR rows are looked at where a step changes them, and all of
+them at iterations that are fixed before; for the squared loss, whose gradient is linear in the weights, without such
+sweeps and exactly.
 
 All that a form holds is private. What leaves it is a vertex at a time, drawn by its sampler from its scores.
 """
@@ -91,7 +92,7 @@ class DenseScores:
 
 
 class SteppedScores:
-    """Of CSR rows, changed only where a step changes them: Algorithm 2, with due dates."""
+    """Of CSR rows, changed only where a step changes them: Algorithm 2, with sweeps."""
 
     def __init__(self, rows: SparseRows, rule: Rule, scoring: Scoring, path: Path, sampler: str) -> None:
         n = len(rows.present)
