@@ -233,7 +233,14 @@ class FrankWolfePage(Page):
 
     def figures(self, folder: Path) -> None:
         names = self.results.sets("trace", ORDER)
-        panels = [Panel("", "iterations", "pops for each nonzero weight", [self._pops(name) for name in names])]
+        panels = [
+            Panel(
+                "",
+                "iterations",
+                "pops for each nonzero weight",
+                [self._pops(name) for name in names if self.results.rows("trace", name, "ours")],
+            )
+        ]
         Canvas().draw(folder / "dp_fw_figure_3.png", panels if names else [], legend=2)
         for place, by in ((1, "iterations"), (4, "operations")):
             panels = [Panel(name, by, "gap", list(self._gaps(name, by))) for name in names]
@@ -246,10 +253,15 @@ class FrankWolfePage(Page):
 
     def _pops(self, name: str) -> Line:
         (record,) = self.results.rows("trace", name, "ours")
-        return Line(name, record.scores["pops"], record.scores["iterations"])
+        return Line(name, self._pops_of(record), record.scores["iterations"])
+
+    @staticmethod
+    def _pops_of(record: Any) -> Any:
+        """In an iteration, on average so far, for each weight that is not zero."""
+        return np.array(record.scores["pops"]) / np.array(record.scores["iterations"])
 
     def most_pops(self) -> float:
-        return max(max(r.scores["pops"]) for r in self.results.rows("trace") if r.model == "ours")
+        return max(float(self._pops_of(r).max()) for r in self.results.rows("trace") if r.model == "ours")
 
     def _gaps(self, name: str, by: str) -> Iterator[Line]:
         """The true gap of all forms; by iterations also the one that the printed form believes in."""
