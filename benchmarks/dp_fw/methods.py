@@ -9,10 +9,11 @@ mechanisms.
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from dp_accounting import ZCDpEvent
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
@@ -23,13 +24,14 @@ from benchmarks.frame import Floats
 from benchmarks.frame.solvers import Run, asked, fitted, margins
 from tacit.blocks import Bounded
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, float_sum_slack
+from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
 from tacit.problems import Penalty
 from tacit.problems.task import LinearTask
 from tacit.solvers import frank_wolfe, text
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring
-from tacit.solvers.frank_wolfe.scores import Scores
+from tacit.solvers.frank_wolfe.scores import Scores, SteppedScores
 from tacit.solvers.text.steps import WIDE
 
 PAPER_ITERATIONS, PAPER_RADIUS = 4_000, 50.0
@@ -40,10 +42,10 @@ ENTRY = 0.1  # the bound on entries of rows of norm 1: the default of the estima
 
 @dataclass(frozen=True)
 class FrankWolfe:
-    """The paper's problem: logistic loss, no intercept, a given number of iterations and a given ball."""
+    """The paper's problem: logistic loss, no intercept, and a given number of iterations and ball, or the solver's."""
 
-    count: int = PAPER_ITERATIONS
-    radius: float = PAPER_RADIUS
+    count: int | None = PAPER_ITERATIONS
+    radius: float | None = PAPER_RADIUS
     bound: float = ENTRY
     sampler: str = "bucket"
 
@@ -64,6 +66,26 @@ class FrankWolfe:
         weights, _, took = self.fit(split, budget, seed)
         return split.scores(split.X_test @ weights, weights), took, str(self.count)
 
+    def settled(self, X: Any, budget: Budget) -> "FrankWolfe":
+        """With the numbers that the solver's rules give where none is given."""
+        draws: Any = self.run(X, budget).algorithm
+        return replace(self, count=draws.count, radius=draws.path(self.bound).radius)
+
+    def exact_signs(self, split: Split, budget: Budget, seed: int) -> Measured:
+        """NOT PRIVATE: columns are drawn, and each takes the sign of its exact gradient, as the paper prints."""
+        run, gate = self.opened(split.X, budget, seed)
+        start = time.process_time()
+        scores, path, scoring = self.scores(SteppedScores, run, split.X, split.y, gate)
+        draw, picks = Vertices(scores.sampler, scoring.units), []
+        for t in range(1, self.count + 1):
+            j, _ = gate.release("vertices", draw)
+            picks.append((j, -1 if scores.scores[j] > 0 else 1))  # type: ignore[attr-defined]
+            scores.step(t, *picks[-1])
+        weights = np.zeros(split.size[1])
+        chosen, weights[chosen] = path.weights(picks)
+        took = time.process_time() - start
+        return split.scores(split.X_test @ weights, weights), took, str(self.count)
+
     def opened(self, X: Any, budget: Budget, seed: int) -> tuple[Run, Gate]:
         """The run, and a gate on its promise."""
         run = self.run(X, budget)
@@ -72,7 +94,7 @@ class FrankWolfe:
     def scores(
         self, form: Any, run: Run, X: Any, y: Floats, gate: Gate, tolerance: float | None = None
     ) -> tuple[Scores, Path, Scoring]:
-        """The gradient in one of the paper's forms; by default with the solver's tolerance. No noise: with a queue."""
+        """The gradient as a form keeps it; by default with the solver's tolerance."""
         draws: Any = run.algorithm
         loss, path = run.task.loss, draws.path(self.bound)
         limit = draws.slope_limit(self.radius * self.bound, 0.0)
@@ -80,8 +102,7 @@ class FrankWolfe:
             tolerance = draws.tolerance * limit
         units = frank_wolfe._units(run.task, gate)
         scoring = Scoring(loss.code, self.bound, limit, loss.curvature, units, 0.0, tolerance)
-        sampler = self.sampler if gate.multiplier("vertices") > 0.0 else None
-        return form.of(X, y, scoring, path, sampler), path, scoring
+        return form.of(X, y, scoring, path, self.sampler), path, scoring
 
 
 def partial_seconds(
@@ -216,6 +237,27 @@ def plain(split: Split) -> Measured:
     model = PlainLogisticRegression(max_iter=300)
     took = fitted(model, split.X, split.y)
     return split.scores(margins(model, split.X_test), model.coef_), took, ""
+
+
+def appendix_b(split: Split, method: FrankWolfe, epsilon: float) -> int:
+    """The iterations of the paper's Appendix B: (curvature n epsilon / (L lambda))^(2/3), at most a million.
+
+    On entries bounded by B the curvature constant of the mean logistic loss over the ball is at most (lambda B)^2, and
+    L is B.
+    """
+    assert method.radius is not None
+    return min(round((method.radius * method.bound * len(split.y) * epsilon) ** (2.0 / 3.0)), 1_000_000)
+
+
+def printed_epsilon(rows: int, count: int, radius: float, epsilon: float, delta: float) -> float:
+    """What T draws cost, signs being drawn too, with noise of scale lambda L sqrt(8 T ln(1/delta)) / (n epsilon).
+
+    It goes onto sums of rows with entries of at most 1 (L = 1), as lines 2 to 8 of Algorithm 1 are printed: a draw has
+    range 2 / scale, and is range^2 / 8-zCDP.
+    """
+    scale = radius * math.sqrt(8.0 * count * math.log(1.0 / delta)) / (rows * epsilon)
+    rho = count * (2.0 / scale) ** 2 / 8.0
+    return epsilon_of(ZCDpEvent(rho), delta)
 
 
 def majority(split: Split) -> dict[str, float]:

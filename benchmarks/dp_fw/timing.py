@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.dp_fw import problems
+from benchmarks.dp_fw.heap import Heap
 from benchmarks.dp_fw.methods import ENTRY, PAPER_RADIUS, FrankWolfe, gap, partial_seconds
-from benchmarks.dp_fw.paper import RecomputedScores
+from benchmarks.dp_fw.paper import AlgorithmOne
 from benchmarks.dp_fw.problems import Shape, Split
 from benchmarks.frame.timing import fresh, peak
 from tacit import LogisticRegression
@@ -26,9 +27,8 @@ from tacit.privacy.mechanisms.vertices import SAMPLERS
 from tacit.solvers import frank_wolfe
 from tacit.solvers.frank_wolfe.scores import SteppedScores
 
-BRUTE = {"gumbel": SteppedScores, "algorithm 1": RecomputedScores}
-LADDER = ("bucket", "two-level", *BRUTE)
-"""Algorithm 2 with each sampler, and Algorithm 1 with brute force."""
+LADDER = ("bucket", "two-level", "gumbel", "algorithm 1")
+"""Algorithm 2 with each sampler, and Algorithm 1."""
 
 OCTAVES = 3.0  # the deviation of scores that draws are timed on
 ENTRIES, ROWS_PER_COLUMN = 30, 3  # where the number of columns grows
@@ -39,8 +39,7 @@ def warm_up() -> None:
     split = problems.synthetic(Shape(600, 900, 20))
     for sampler in SAMPLERS:
         FrankWolfe(10, sampler=sampler).fit(split, split.budget(1.0), 0)
-        for form in BRUTE.values():
-            partial_seconds(FrankWolfe(10, sampler=sampler), form, split, split.budget(1.0), 0.0)
+        partial_seconds(FrankWolfe(10, sampler=sampler), SteppedScores, split, split.budget(1.0), 0.0)
 
 
 def fit_times(
@@ -51,12 +50,33 @@ def fit_times(
     Only whole fits have scores.
     """
     budget = split.budget(epsilon)
-    if rung in BRUTE:
-        method = FrankWolfe(count, sampler="gumbel")
-        begun, each, made = partial_seconds(method, BRUTE[rung], split, budget, at_least)
+    if rung == "algorithm 1":
+        return algorithm_one(split, epsilon, FrankWolfe(count), at_least)
+    if rung == "gumbel":
+        begun, each, made = partial_seconds(FrankWolfe(count, sampler=rung), SteppedScores, split, budget, at_least)
         return {"start": begun, "iteration": each, "made": float(made)}, begun + count * each
     weights, calibration, took = FrankWolfe(count, sampler=rung).fit(split, budget, seed)
     return split.scores(split.X_test @ weights, weights) | {"calibration": calibration, "made": float(count)}, took
+
+
+def algorithm_one(split: Split, epsilon: float, method: FrankWolfe, at_least: float) -> tuple[dict[str, float], float]:
+    """Seconds of all iterations of Algorithm 1, reckoned from some; without noise where epsilon is infinite."""
+    assert method.count is not None
+    assert method.radius is not None
+    start = time.process_time()
+    one = AlgorithmOne(split, method.radius, method.bound, 0.0 if math.isinf(epsilon) else 1.0)
+    begun = time.process_time() - start
+    each, made = one.seconds(method.count, at_least)
+    found = {"start": begun, "iteration": each, "drawing": one.drawing / made, "made": float(made)}
+    return found, begun + method.count * each
+
+
+def own_fit(split: Split, epsilon: float, count: int | None, seed: int) -> tuple[dict[str, float], float, FrankWolfe]:
+    """A whole fit with the solver's ball, and its number of iterations unless one is given."""
+    budget = split.budget(epsilon)
+    method = FrankWolfe(count, None)
+    weights, _, took = method.fit(split, budget, seed)
+    return split.scores(split.X_test @ weights, weights), took, method.settled(split.X, budget)
 
 
 def draw_seconds(sampler: str, columns: int, at_least: float) -> tuple[float, int]:
@@ -99,39 +119,49 @@ def growing(d: int, at_least: float, rounds: int) -> tuple[dict[str, float], flo
 TRACED = {
     "algorithm 1": "Algorithm 1",
     "printed": "Algorithm 2 as printed (slopes go out of date)",
-    "ours": "Algorithm 2 with due dates",
+    "ours": "Algorithm 2 with sweeps",
 }
 _BOUND = 1.0  # rows have norm 1, so that no entry is clipped
 
 
 def trace(split: Split, form: str, count: int) -> dict[str, list[float]]:
-    """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one."""
+    """Iterations, operations so far, the gap by the scores that the algorithm keeps, and the true one; heap pops for
+    each weight that is not zero; and the accuracy at the end.
+    """
     method = FrankWolfe(count, bound=_BOUND)
     n, d, stored = split.size
     run, gate = method.opened(split.X, split.budget(math.inf), 0)
-    kept: Any = RecomputedScores if form == "algorithm 1" else SteppedScores
-    tolerance = math.inf if form == "printed" else None
-    scores, path, scoring = method.scores(kept, run, split.X, split.y, gate, tolerance)
-    lengths, w = np.diff(split.X.indptr), np.zeros(d)
-    found: dict[str, list[float]] = {"iterations": [], "operations": [], "tracked": [], "gap": []}
+    tolerance = {"algorithm 1": 0.0, "printed": math.inf}.get(form)
+    scores, path, scoring = method.scores(SteppedScores, run, split.X, split.y, gate, tolerance)
+    stepped: Any = scores
+    stepped.sampler = heap = Heap(stepped.scores)
+    lengths, w, sweeps = (
+        np.diff(split.X.indptr),
+        np.zeros(d),
+        path.sweeps(scoring.curvature * _BOUND, scoring.tolerance / 2),
+    )
+    columns = np.bincount(split.X.indices, minlength=d)
+    found: dict[str, list[float]] = {"iterations": [], "operations": [], "tracked": [], "gap": [], "pops": []}
     operations, wanted = 4.0 * stored, {round(mark) for mark in np.geomspace(1, count - 1, 30)}
     for t in range(1, count):
-        j, sign = scores.sampler.best()  # type: ignore[union-attr]
-        slopes = scores._slopes.copy() if isinstance(scores, SteppedScores) else None
-        scores.step(t, j, sign)
+        j, sign = heap.best()
+        slopes = stepped._slopes.copy()
+        stepped.step(t, j, sign)
         w *= 1.0 - path.lengths[t]
         w[j] += path.gain(t, sign)
-        if isinstance(scores, SteppedScores):
-            seen, changed = scores._since == t, scores._slopes != slopes
-            operations += float(4 * lengths[changed].sum() + 3 * np.count_nonzero(seen))
-        else:
+        if form == "algorithm 1":
             operations += 4.0 * stored + 5.0 * d + n
+        else:
+            seen = float(columns[j] + (stepped._met[-1] if sweeps[t] else 0))
+            operations += 4.0 * float(lengths[stepped._slopes != slopes].sum()) + 3.0 * seen
         if t in wanted:
-            alpha = scores.scores / (scoring.unit * n)
+            alpha = stepped.scores / (scoring.unit * n)
             tracked = float(alpha @ w + path.radius * np.abs(alpha).max())
             true = gap(split.X, split.y, w, path.radius, _BOUND)
-            for name, value in zip(found, (float(t), operations, tracked, true), strict=True):
+            values = (float(t), operations, tracked, true, heap.pops / np.count_nonzero(w))
+            for name, value in zip(found, values, strict=True):
                 found[name].append(value)
+    found["accuracy"] = [split.scores(split.X_test @ w, w)["accuracy"]]
     return found
 
 

@@ -1,16 +1,22 @@
 """The DP Frank-Wolfe benchmark on tiny data: what it makes, runs, keeps and writes."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from benchmarks.dp_fw import methods, problems, timing
+from benchmarks.dp_fw import methods, paper, problems, timing
 from benchmarks.dp_fw.__main__ import BENCHMARK
+from benchmarks.dp_fw.heap import Heap
 from benchmarks.dp_fw.page import FrankWolfePage
 from benchmarks.frame.records import Record
 from tacit.privacy import Budget
+from tacit.problems import LOGISTIC
+from tacit.solvers.frank_wolfe.path import Path
+from tacit.solvers.frank_wolfe.plain import PlainScores
+from tacit.solvers.frank_wolfe.rows import Scoring
 
 
 def words(rows=400, columns=1_200):
@@ -30,15 +36,20 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "SHAPES", {name: problems.Shape(300, 1_000, 12) for name in ("RCV1", "KDDA")})
     monkeypatch.setattr(problems, "TEST_ROWS", 200)
     monkeypatch.setattr(problems, "real", lambda *_: words())
-    monkeypatch.setattr(problems, "few_of_many", lambda seed, make=problems.few_of_many: make(seed, 60, 30))
+    make = problems.few_of_many
+    monkeypatch.setattr(problems, "few_of_many", lambda seed, *size: make(seed, *(size or (60, 30))))
     effort = BENCHMARK.full.but(epsilons=[1.0], seeds=2, rounds=2, at_least=0.0, iterations=12)
-    monkeypatch.setattr(BENCHMARK, "full", effort.but(columns=[100, 10**5], kdda_iterations=3))
+    monkeypatch.setattr(BENCHMARK, "full", effort.but(columns=[100, 10**5], kdda_iterations=3, counts=[5]))
+    monkeypatch.setattr(problems, "INPUTS", {"a tenth": (300, 200, 20)})
+    monkeypatch.setattr(problems, "WIDE_SIGNS", {"60 x 30, 5 matter": (60, 30, 5)})
+    wide = replace(BENCHMARK.parts["auto"], sets=tuple(problems.WIDE_SIGNS))
+    monkeypatch.setitem(BENCHMARK.parts, "auto", wide)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_a_run_measures_everything_and_writes_the_page(run):
-    records = run(BENCHMARK, "--sets", "RCV1", "news20", "signs", "100", "100000")
+    records = run(BENCHMARK, "--sets", "RCV1", "news20", "signs", "100", "100000", "a tenth", "60 x 30, 5 matter")
     assert {r.model for r in records if r.table == "accuracy"} == {*methods.METHODS, "not private", "majority"}
     assert {r.model for r in records if r.table == "speed"} == set(timing.LADDER)
     assert {r.model for r in records if r.table == "trace"} == set(timing.TRACED)
@@ -51,13 +62,18 @@ def test_a_run_measures_everything_and_writes_the_page(run):
     scored = [r for r in records if "accuracy" in r.scores]
     assert all(0.0 <= r.scores[key][0] <= 1.0 for r in scored for key in ("accuracy", "auc", "sparsity"))
     page = run.page("dp_fw")
-    assert "| shape of RCV1, epsilon = 1: times faster than Algorithm 1 | at least 150 |" in page
+    assert (
+        "| news20, epsilon = 1, the solver's rules: times faster than Algorithm 1, and AUC | at least 5, 0.74 |" in page
+    )
+    assert "| 4 inputs, by the solver's rules: fewest times faster" in page
+    assert "**not private**: the same T and lambda with exact signs" in page
+    assert "infinite |" in page
     assert "| shape of RCV1, 300 x 1,000, 12 a row | 0.1 |" in page
     assert "printed, not private | 0.905 | 0.973 | 0.058 |" in page
     assert "| news20, epsilon = 1, auto: accuracy | at least 0.89 |" in page
     assert "| the +-1 problem, epsilon = 1, Frank-Wolfe: accuracy | at least 0.78 |" in page
     assert "quick run" not in page
-    assert run.drawn(*(f"dp_fw_{name}" for name in ("figure_1", "figure_2", "figure_4", "accuracy")))
+    assert run.drawn(*(f"dp_fw_{name}" for name in ("figure_1", "figure_2", "figure_3", "figure_4", "accuracy")))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -137,6 +153,47 @@ def test_a_whole_fit_and_a_partial_one_are_the_same_run():
     assert made == 20  # all that were planned, in one loop
 
 
+def test_algorithm_one_by_scipy_makes_the_steps_of_the_library_where_there_is_no_noise():
+    split = problems.Split(*words(), *words())
+    one, path = paper.AlgorithmOne(split, 4.0, 0.3, scale=0.0), Path(40, 4.0)
+    rule = Scoring(LOGISTIC.code, 0.3, 1.0, LOGISTIC.curvature, 1)
+    plain = PlainScores(split.X.astype(np.float64), split.y, rule, path)
+    for t in range(1, 40):
+        best = plain.best()
+        assert one.step(t) == best
+        plain.step(t, *best)
+
+
+def test_the_noisy_maximum_has_a_drawn_sign_and_the_printed_one_has_not():
+    """One row with one entry: the sign of the exact gradient is the label's; that of a noisy one hardly is."""
+    X = csr_array(np.array([[1.0]]))
+    for sign, share in (("exact", 1.0), ("drawn", 0.5)):
+        found = []
+        for seed in range(200):
+            one = paper.AlgorithmOne(problems.Split(X, np.ones(1), X, np.ones(1)), 1.0, 1.0, 50.0, sign, seed)
+            found.append(one.step(1)[1])
+        assert abs(np.mean(np.array(found) == 1) - share) < 0.15
+
+
+def test_the_printed_noise_costs_more_than_it_says():
+    assert methods.printed_epsilon(14_134, 4_000, 50.0, 1.0, 1e-6) > 100.0
+    zcdp = 4_000 * (2.0 * 14_134 / (50.0 * math.sqrt(8 * 4_000 * math.log(1e6)))) ** 2 / 8.0
+    assert methods.printed_epsilon(14_134, 4_000, 50.0, 1.0, 1e-6) < zcdp + 2.0 * math.sqrt(zcdp * math.log(1e6))
+
+
+def test_the_heap_finds_the_largest_after_every_change():
+    rng = np.random.default_rng(7)
+    scores = rng.integers(-100, 100, 57)
+    found = Heap(scores)
+    for looks in range(1, 500):
+        places = rng.integers(0, 57, rng.integers(1, 8))
+        scores[places] = rng.integers(-100, 100, len(places)) // rng.choice([1, 10, 100])
+        found.changed(places)
+        j, sign = found.best()
+        assert -sign * scores[j] == np.abs(scores).max()
+        assert found.pops >= looks
+
+
 @pytest.mark.slow
 def test_memory_is_measured_in_a_process_of_its_own():
     found = timing.fit_apart(problems.Shape(300, 1_000, 12), 3)
@@ -147,7 +204,7 @@ def test_memory_is_measured_in_a_process_of_its_own():
 @pytest.mark.parametrize(("seconds", "told"), [(0.2, "| reached |"), (0.4, "| **not reached** |")])
 def test_a_verdict_says_what_is_not_reached(seconds, told):
     def record(model, took):
-        return Record("speed", "RCV1", model, 1.0, 0, {"accuracy": [0.5]}, [took], size=(2, 3, 4))
+        return Record("speed", "KDDA", model, 0.1, 0, {"accuracy": [0.5], "auc": [0.5]}, [took], size=(2, 3, 4))
 
-    page = FrankWolfePage([record("algorithm 1", 40.0), record("bucket", seconds)])
+    page = FrankWolfePage([record("algorithm 1", 600.0), record("bucket", seconds)])
     assert told in page.section("## Numbers to reach").splitlines()[-1]

@@ -198,3 +198,28 @@ def test_numbers_of_other_kinds(kind, store):
     model, plain = make().fit(table, y), make().fit(store(np.rint(3 * X)), y)
     np.testing.assert_allclose(model.coef_, plain.coef_)
     assert np.abs(table - kept).max() == 0
+
+
+# --- what auto takes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "n", "taken"),
+    [
+        ((-1.0, 1.0), 100, "frank-wolfe"),
+        ((-1.0, 1.0), 40_000, "gradient"),
+        ((0.0, 1.0), 100, "gradient"),
+        ([(-1.0, 1.0)] * 39 + [(-2.0, 2.0)], 100, "gradient"),
+        (None, 100, "gradient"),
+    ],
+)
+def test_auto_draws_columns_where_they_are_bounded_alike_and_many(bounds, n, taken):
+    X, y = problem()
+    X, y = np.resize(X, (n, 40)), np.resize(y, n)
+    model = LogisticRegression(epsilon=1.0, bounds=bounds, random_state=0).fit(
+        np.abs(X) if bounds == (0.0, 1.0) else X, y
+    )
+    assert model.guarantee_.solver == taken
+    if taken == "frank-wolfe":
+        np.testing.assert_array_equal(model.clip_high_, 1.0)  # the bound on entries
+        assert [r.name for r in model.plan_.plan.releases] == ["class share", "vertices", "threshold"]

@@ -236,7 +236,7 @@ def test_a_row_that_is_due_moves_no_more_than_others(sparse):
     history = [(0, 1)] * 3 + [(1, 1), (2, -1)] * 20
     ranges = run.range(run.rows(Z, np.ones(N)), run.rows(other, np.ones(N)), history)
     assert np.all(ranges <= run.e0 * ROUNDING)
-    assert len(set(ranges.tolist())) > 3
+    assert len(set(ranges.tolist())) > 2
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------

@@ -38,6 +38,15 @@ def _is_wide(task: LinearTask) -> bool:
     return found >= 4.0 and task.d > 20.0 * found
 
 
+def _is_bounded_and_wide(task: LinearTask) -> bool:
+    """Whether dense entries are all declared to lie in one (-B, B), and are too many for noise on every weight.
+
+    Noise on all weights costs a margin sqrt(d) times what one entry does; a vertex costs ln(d).
+    """
+    alike = task.bounds is not None and task.bounds.entry is not None
+    return alike and not (task.sparse or task.streamed) and task.nu > 1.0
+
+
 def _default(task: LinearTask) -> type[Solver]:
     """What "auto" stands for: a rule in the task alone. docs/choosing-a-solver.md has the measurements behind it."""
     if task.l1_radius is not None:
@@ -53,6 +62,8 @@ def _default(task: LinearTask) -> type[Solver]:
         if task.loss == MULTINOMIAL:
             return Sgd
         return Greedy if "l1" in task.penalties and task.loss == SQUARED and _is_wide(task) else Coordinate
+    if task.loss == LOGISTIC and _is_bounded_and_wide(task):
+        return FrankWolfe
     if task.sparse and task.d > WIDE:
         if task.loss == LOGISTIC:
             return OneShot if signal(task) < _LITTLE else Text

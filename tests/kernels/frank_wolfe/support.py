@@ -1,5 +1,7 @@
 """A run of Frank-Wolfe on sparse rows by the kernels alone, and what it should have found."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -9,6 +11,7 @@ from tacit.kernels.frank_wolfe import steps
 from tacit.kernels.frank_wolfe.rows import clipped
 from tacit.privacy.noise.vertices import empty_buckets
 from tacit.problems.slopes import IS_LOGISTIC, IS_SQUARED, IS_SQUARED_HINGE, slope
+from tacit.solvers.frank_wolfe.path import Path
 
 N, D, T = 30, 12, 40
 CURVATURE = {IS_LOGISTIC: 0.25, IS_SQUARED: 1.0, IS_SQUARED_HINGE: 2.0}
@@ -33,13 +36,26 @@ class Run:
     """The arrays of a run on sparse rows, by the kernels alone."""
 
     def __init__(
-        self, Z, y, loss=IS_LOGISTIC, bound=1.5, limit=1.0, tolerance=0.05, spare=0.5, unit=1e6, offset=0.2, bits=0
+        self,
+        Z,
+        y,
+        loss=IS_LOGISTIC,
+        bound=1.5,
+        limit=1.0,
+        tolerance=0.05,
+        spare=0.5,
+        unit=1e6,
+        offset=0.2,
+        bits=0,
+        radius=0.5,
+        valued=True,
     ):
         n, d = Z.shape
         self.Z, self.y, self.loss, self.offset = Z, y, loss, offset
         self.entries = np.clip(Z.toarray().astype(np.float64), -bound, bound)
         self.rule, self.unit, self.limit = (y, offset, loss, limit, unit), unit, limit
-        self.dates = CURVATURE[loss], tolerance, spare * tolerance
+        self.allowed = CURVATURE[loss], spare * tolerance
+        self.room = (1.0 - spare) * tolerance  # for what shrinking does between sweeps
         place = Z.data, Z.indices, Z.indptr, bound
         self.slopes, self.present = np.empty(n), np.empty(n, dtype=bool)
         self.scores, counts = np.zeros(d, dtype=np.int64), np.zeros((2, -(-d // 2**bits)), dtype=np.int32)
@@ -49,25 +65,25 @@ class Run:
         ]
         self.canonical = all(rises)
         starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int32)
-        rows = np.empty(starts[-1], dtype=np.int32)
+        rows, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1] if valued else 0, dtype=Z.dtype)
         for ends, following in ((halves[1], starts[:-1] + counts[0]), (halves[0], starts[:-1].copy())):
-            by_column.list_rows(*ends, place, bits, self.present, following, rows)
-        self.listed, self.starts, self.rows = (place, (bits, starts, rows)), starts, rows
-        self.lengths = 2.0 / (np.arange(T + 1) + 2.0)
-        self.lengths[0] = 0.0
-        self.shrink = np.cumsum(np.log1p(-self.lengths))
-        self.margins, self.since, self.due = np.zeros(n), np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
-        self.heads = np.full(T + 1, -1, dtype=np.int32)
-        self.after, self.before = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+            by_column.list_rows(*ends, place, bits, self.present, following, rows, values)
+        self.listed, self.starts, self.rows = (place, (bits, starts, rows, values)), starts, rows
+        path = Path(T, radius)
+        self.lengths, self.gains = path.lengths, path.gains
+        self.sweeps = path.sweeps(CURVATURE[loss] * bound, self.room)
+        self.path = path.gains, *path.scales, self.sweeps
+        self.margins, self.anchors, self.met = np.zeros(n), np.full(n, math.inf), np.zeros(n + 1, dtype=np.int32)
+        self.changes = np.empty(n, dtype=np.int32), np.empty(n)
         self.noted, self.marks = np.empty(d, dtype=np.int64), np.zeros(d, dtype=np.int32)
         self.w = np.zeros(d)
 
-    def step(self, t, j, radius):
-        gain = self.lengths[t] * radius
+    def step(self, t, j, sign=1):
+        gain = sign * self.gains[t]
         self.w = (1.0 - self.lengths[t]) * self.w
         self.w[j] += gain
-        problem = self.listed, self.rule, (self.lengths, self.shrink), self.dates
-        state = self.margins, self.since, self.slopes, self.due, self.heads, self.after, self.before
+        problem = self.listed, self.rule, self.path, self.allowed
+        state = (self.margins, self.slopes, self.anchors), self.met, self.changes
         told = self.scores, empty_buckets(0, 0), (self.noted, self.marks)
         return steps.sparse_step(t, j, gain, steps.NOTED, problem, state, told)
 

@@ -1,15 +1,16 @@
 """Sparse rows by column, for Frank-Wolfe: which rows have an entry in a column, and sums over all rows.
 
 Next to the CSR rows stand their rows by column: in runs of 2^bits columns, 2^bits i + (j mod 2^bits) for each entry
-(i, j), rows in order. A look at a column reads its run, which is short; a sort into fewer runs than columns is several
-times as fast, and values are looked up in the rows.
+(i, j), rows in order, and the entry, clipped, where there is memory for it. A look at a column reads its run, which is
+short; a sort into fewer runs than columns is several times as fast. Where there is none, it is looked up in the rows.
 
-A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0.
+A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0. Nor does a
+column list entries that are zeros.
 
 What belongs together comes in plain tuples, in this order:
 listed     entries, columns
 entries    data, indices, indptr, and the bound that values are clipped to
-columns    bits, starts, rows: run r is rows[starts[r] : starts[r + 1]]
+columns    bits, starts, rows, values: run r is rows[starts[r] : starts[r + 1]]; values is as long as rows, or empty
 seen       present, slopes, scores, counts: what a first look at rows writes down
 """
 
@@ -23,7 +24,7 @@ from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
 from tacit.problems.compiled import kernel
 
 Entries = tuple[Table, Places, Places, float]
-Columns = tuple[int, Places, Places]
+Columns = tuple[int, Places, Places, Table]
 Listed = tuple[Entries, Columns]
 Seen = tuple[Flags, Floats, Integers, Places]
 
@@ -48,7 +49,7 @@ def look_at_rows(first: int, last: int, entries: Entries, bits: int, rule: Rule,
             if indices[p] <= before:
                 return False
             before = indices[p]
-            counts[indices[p] >> bits] += 1
+            counts[indices[p] >> bits] += data[p] != 0.0
         present[i] = math.isfinite(norm) and math.isfinite(targets[i])
         slopes[i] = slope_at(i, 0.0, rule) if present[i] else 0.0
         weight = unit * slopes[i]
@@ -57,23 +58,27 @@ def look_at_rows(first: int, last: int, entries: Entries, bits: int, rule: Rule,
             if present[i]:
                 scores[indices[p]] += int(weight * clipped(data[p], bound))
             else:
-                counts[indices[p] >> bits] -= 1
+                counts[indices[p] >> bits] -= data[p] != 0.0
     return True
 
 
 @_free  # type: ignore[misc]
 def list_rows(
-    first: int, last: int, entries: Entries, bits: int, present: Flags, following: Integers, rows: Places
+    first: int, last: int, entries: Entries, bits: int, present: Flags, following: Integers, rows: Places, values: Table
 ) -> None:
     """Write the entries of these rows into their runs; following[r] is where the next one of run r goes."""
-    _, indices, indptr, _ = entries
+    data, indices, indptr, bound = entries
     mask = (1 << bits) - 1
     for i in range(first, last):
         if present[i]:
             for p in range(indptr[i], indptr[i + 1]):
+                if data[p] == 0.0:
+                    continue
                 j = indices[p]
                 at = following[j >> bits]
                 rows[at] = (i << bits) | (j & mask)
+                if len(values) > 0:
+                    values[at] = clipped(np.float64(data[p]), bound)
                 following[j >> bits] = at + 1
 
 
@@ -94,7 +99,7 @@ def entry(i: int, j: int, entries: Entries) -> float:
 @kernel
 def sparse_margins(chosen: Integers, weights: Floats, listed: Listed, out: Floats) -> None:
     """Margins of rows for weights that are zero outside the chosen columns."""
-    entries, (bits, starts, rows) = listed
+    entries, (bits, starts, rows, values) = listed
     out[:] = 0.0
     mask = (1 << bits) - 1
     for k in range(len(chosen)):
@@ -102,4 +107,5 @@ def sparse_margins(chosen: Integers, weights: Floats, listed: Listed, out: Float
         for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
             if rows[p] & mask == j & mask:
                 i = rows[p] >> bits
-                out[i] += weights[k] * entry(i, j, entries)
+                x = values[p] if len(values) > 0 else entry(i, j, entries)
+                out[i] += weights[k] * x

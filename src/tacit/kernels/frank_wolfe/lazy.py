@@ -2,8 +2,8 @@
 
 from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe.columns import Entries, Listed, entry
+from tacit.kernels.frank_wolfe.follow import Notes
 from tacit.kernels.frank_wolfe.rows import clipped
-from tacit.kernels.frank_wolfe.steps import Notes
 from tacit.problems.compiled import kernel
 
 
@@ -16,7 +16,7 @@ def lazy_step(
     Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
     in `noted`; returns how many.
     """
-    entries, (bits, starts, rows) = listed
+    entries, (bits, starts, rows, values) = listed
     data, indices, indptr, bound = entries
     noted, marks = notes
     count, mask = 0, (1 << bits) - 1
@@ -25,7 +25,7 @@ def lazy_step(
             continue
         i = rows[p] >> bits
         old = unit * margins[i]
-        margins[i] += gain * entry(i, j, entries)
+        margins[i] += gain * (values[p] if len(values) > 0 else entry(i, j, entries))
         new = unit * margins[i]
         for k in range(indptr[i], indptr[i + 1]):
             x = clipped(data[k], bound)

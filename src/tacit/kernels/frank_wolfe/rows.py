@@ -3,9 +3,11 @@
 A `Rule` is targets, offset, loss, limit, unit: the slope of a margin, and what it is counted in.
 """
 
+import math
+
 from tacit._types import Floats
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import slope
+from tacit.problems.slopes import IS_LOGISTIC, slope
 
 Rule = tuple[Floats, float, int, float, float]
 
@@ -22,4 +24,8 @@ def clipped(number: float, bound: float) -> float:
 def slope_at(i: int, margin: float, rule: Rule) -> float:
     """The clipped slope of row i at this margin."""
     targets, offset, loss, limit, _ = rule
+    if loss == IS_LOGISTIC:  # the same number by one exponential: the two of `slope` are this one and 1
+        z = targets[i] * (margin + offset)
+        small = math.exp(-abs(z))
+        return clipped(-targets[i] * (small if z > 0.0 else 1.0) / (1.0 + small), limit)
     return clipped(slope(margin + offset, targets[i], loss, 1.0), limit)

@@ -1,97 +1,103 @@
 """Frank-Wolfe over sparse rows: a whole gradient that changes only where a step changes it.
 
-A step shrinks all weights and adds to one of them. Only rows with an entry there are looked at; the margins of all
-others shrink by a public factor, which is kept once for all of them: m_i is as of iteration `since[i]`, and shrink[t]
-is the logarithm of the product of all factors up to t.
+A step shrinks all weights and adds to one of them. Margins are kept over the product of all factors so far, `scales`,
+so shrinking changes none of them and only rows with an entry in the column are looked at.
 
-Due dates. A row's slope is left as it is until the shrinking could have moved it by `tolerance`: shrinking m to r m
-moves it by at most curvature |m| (1 - r). The iteration at which that is passed is the row's due date, and the rows
-of one due date form a doubly linked list. A look at a row brings its margin up to date; a slope that is found off by no
-more than `spare`, a part of the tolerance, is left as it is, and the due date is set by what remains. So at all times a
-slope is off by at most `tolerance`. When a row is looked at, and what it then adds, depends on that row and on public
-history alone.
+A look works out a row's margin. A slope that is off by more than `spare` there is put right; any other stays as it is.
+It is off by at most `curvature` times the way from its anchor, the margin that it was taken at, so most need no look at
+the loss. In sweeps, at iterations that are fixed before, all rows that have a margin are looked at
+(`tacit.solvers.frank_wolfe.path.Path.sweeps`). They are so close that shrinking cannot move a slope by more than what
+the tolerance has over `spare` in between: at all times a slope is off by at most the tolerance. When a row is looked
+at, and what it then adds, depends on that row and on public history alone.
 
 What belongs together comes in plain tuples, in this order:
-problem    listed (see `columns`), rule (see `rows`), path, dates: nothing of it changes
-path       gains, shrink: what each iteration adds to a weight, but for the sign, and what is left of those before
-dates      curvature, tolerance, spare
-state      margins, since, slopes, due, heads, after, before: of rows, but for the heads of the lists of due dates
-told       scores, held, notes: the whole gradient, and where it is told what changed
-held       the memory of a `Buckets`
-notes      noted, marks: places of the scores that changed, and when each was noted last
+problem    listed (see `columns`), rule (see `rows`), path, allowed: nothing of it changes
+path       gains, scales, anew, sweeps: what each iteration adds to a weight, but for the sign, and the product of all
+           factors; where that begins again, what was left, and 0 elsewhere; which iterations look at all rows
+allowed    curvature, spare
+state      rows, met, changes (see `follow`)
+rows       margins over the scale, slopes, anchors; a row that was never looked at has an infinite anchor
+met        the rows that were looked at, in the order of their first look; the last entry is how many
 """
 
 import math
 
-from tacit._types import Floats, Integers, Places
+from tacit._types import Flags, Floats, Integers, Places
 from tacit.kernels.frank_wolfe.columns import Listed, entry
-from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
+from tacit.kernels.frank_wolfe.follow import IN_BUCKETS, NOTED, Changes, Told, follow
+from tacit.kernels.frank_wolfe.rows import Rule, slope_at
 from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
-from tacit.privacy.noise.vertices import Held, buckets_in, draw_from_buckets, promote, whole_octave
+from tacit.privacy.noise.vertices import draw_from_buckets
 from tacit.problems.compiled import kernel
 
-Path = tuple[Floats, Floats]
-Dates = tuple[float, float, float]
-Problem = tuple[Listed, Rule, Path, Dates]
-State = tuple[Floats, Places, Floats, Places, Places, Places, Places]
-Notes = tuple[Integers, Places]
-Told = tuple[Integers, Held, Notes]
+Path = tuple[Floats, Floats, Floats, Flags]
+Allowed = tuple[float, float]
+Problem = tuple[Listed, Rule, Path, Allowed]
+Rows = tuple[Floats, Floats, Floats]
+State = tuple[Rows, Places, Changes]
 
-IN_BUCKETS, NOTED = 0, 1  # what becomes of a score that changed
+_NEAR = 2**16  # rows, whose state fits a fast memory: they need not be asked for
 
-
-# Due dates
+__all__ = ["IN_BUCKETS", "NOTED", "sparse_step", "sparse_walk"]
 
 
 @kernel
-def due_date(margin: float, t: int, shrink: Floats, curvature: float, tolerance: float) -> int:
-    """The first iteration after t at which a slope could be off by more than the tolerance; 0 if there is none."""
-    move = curvature * abs(margin)
-    if not move > tolerance:
-        return 0
-    least = shrink[t] + math.log1p(-tolerance / move)
-    low, high = t + 1, len(shrink)
-    while low < high:
-        middle = (low + high) >> 1
-        if shrink[middle] < least:
-            high = middle
+def _ask_ahead(j: int, listed: Listed, margins: Floats, targets: Floats) -> None:
+    """On large tables most of the time is spent waiting for memory: what will be needed is asked for all at once."""
+    (data, indices, indptr, _), (bits, starts, rows, values) = listed
+    mask = (1 << bits) - 1
+    low, high = starts[j >> bits], starts[(j >> bits) + 1]
+    for q in range(low, high):
+        if rows[q] & mask == j & mask:
+            prefetch(indptr, rows[q] >> bits)
+            prefetch(margins, rows[q] >> bits)
+            prefetch(targets, rows[q] >> bits)
+    if len(values) == 0:
+        for q in range(low, high):
+            if rows[q] & mask == j & mask:
+                prefetch(indices, indptr[rows[q] >> bits])
+                prefetch(data, indptr[rows[q] >> bits])
+
+
+@kernel
+def _look(t: int, j: int, gain: float, problem: Problem, state: State) -> tuple[int, int]:
+    """Bring margins and slopes up to date; how many slopes changed, and how many entries their rows have."""
+    listed, rule, (_, scales, anew, sweeps), (curvature, spare) = problem
+    entries, (bits, starts, rows, values) = listed
+    (margins, slopes, anchors), met, (moved, were) = state
+    indptr, mask, scale = entries[2], (1 << bits) - 1, scales[t]
+    if len(margins) > _NEAR:
+        _ask_ahead(j, listed, margins, rule[0])
+    if anew[t] != 0.0:
+        for k in range(met[-1]):
+            margins[met[k]] *= anew[t]
+    count, held, p, end, following = 0, 0, starts[j >> bits], starts[(j >> bits) + 1], 0
+    while True:
+        # The rows of column j; then, in a sweep, all that were looked at. One loop for both: a call for each row would
+        # cost as much as what it does.
+        while p < end and rows[p] & mask != j & mask:
+            p += 1
+        if p < end:
+            i = rows[p] >> bits
+            margins[i] += gain / scale * (values[p] if len(values) > 0 else entry(i, j, entries))
+            p += 1
+            if anchors[i] == math.inf:
+                anchors[i] = 0.0
+                met[met[-1]] = i
+                met[-1] += 1
+        elif sweeps[t] and following < met[-1]:
+            i = met[following]
+            following += 1
         else:
-            low = middle + 1
-    return low if low < len(shrink) else 0
-
-
-@kernel
-def _move(i: int, date: int, due: Places, heads: Places, after: Places, before: Places) -> None:
-    """Take row i out of the list it is in, if any, and put it into that of its new due date."""
-    if due[i] == date:
-        return
-    if due[i] != 0:
-        if before[i] >= 0:
-            after[before[i]] = after[i]
-        else:
-            heads[due[i]] = after[i]
-        if after[i] >= 0:
-            before[after[i]] = before[i]
-    due[i] = date
-    if date != 0:
-        first = heads[date]
-        after[i], before[i] = first, -1
-        if first >= 0:
-            before[first] = i
-        heads[date] = i
-
-
-# Steps
-
-
-@kernel
-def other_octave(one: int, other: int) -> bool:
-    """True where two scores have different whole octaves, and where their signs differ; false for nearly all others.
-
-    Octaves end with a whole multiple of 2^32 above zero, and begin with one below.
-    """
-    return ((one ^ other) | ((one - 1) ^ (other - 1))) >> 32 != 0
+            return count, held
+        margin = scale * margins[i]
+        if curvature * abs(margin - anchors[i]) > spare:
+            steep = slope_at(i, margin, rule)
+            if abs(steep - slopes[i]) > spare:
+                moved[count], were[count] = i, slopes[i]
+                slopes[i], anchors[i] = steep, margin
+                count, held = count + 1, held + indptr[i + 1] - indptr[i]
 
 
 @kernel
@@ -101,69 +107,10 @@ def sparse_step(t: int, j: int, gain: float, kind: int, problem: Problem, state:
     Scores that changed are put right in their buckets at once, or their places are left in `noted`, as `kind` says;
     returns how many are there.
     """
-    (entries, (bits, starts, rows)), rule, (_, shrink), (curvature, tolerance, spare) = problem
-    data, indices, indptr, bound = entries
-    targets, unit = rule[0], rule[-1]
-    margins, since, slopes, due, heads, after, before = state
-    scores, (standing, at_least), (noted, marks) = told
-    buckets = buckets_in(standing, at_least)
-    count, mask = 0, (1 << bits) - 1
-    last, left = 0, math.exp(shrink[t])  # what is left of a margin as of iteration `last`; often the same for many rows
-    p, end = starts[j >> bits], starts[(j >> bits) + 1]
-    # On large tables most of the time is spent waiting for memory: what will be needed is asked for all at once.
-    for q in range(p, end):
-        if rows[q] & mask == j & mask:
-            prefetch(indptr, rows[q] >> bits)
-            prefetch(margins, rows[q] >> bits)
-            prefetch(targets, rows[q] >> bits)
-    for q in range(p, end):
-        if rows[q] & mask == j & mask:
-            prefetch(indices, indptr[rows[q] >> bits])
-            prefetch(data, indptr[rows[q] >> bits])
-    while True:
-        # The rows of column j, then those that are due. One loop for both: a call for each row would cost as much as
-        # what it does.
-        while p < end and rows[p] & mask != j & mask:
-            p += 1
-        if p < end:
-            i = rows[p] >> bits
-            added = gain * entry(i, j, entries)
-            p += 1
-        elif heads[t] >= 0:
-            i = heads[t]
-            added = 0.0
-        else:
-            return count
-        if since[i] != last:
-            last = since[i]
-            left = math.exp(shrink[t] - shrink[last])
-        margin = margins[i] * left + added
-        margins[i], since[i] = margin, t
-        steep = slope_at(i, margin, rule)
-        off = abs(steep - slopes[i])
-        if off <= spare:
-            _move(i, due_date(margin, t, shrink, curvature, tolerance - off), due, heads, after, before)
-            continue
-        _move(i, due_date(margin, t, shrink, curvature, tolerance), due, heads, after, before)
-        old, new, slopes[i] = unit * slopes[i], unit * steep, steep
-        for k in range(indptr[i], indptr[i + 1]):
-            prefetch(scores, indices[k])
-        for k in range(indptr[i], indptr[i + 1]):
-            # What the row adds now, less what it added before.
-            x = clipped(data[k], bound)
-            change = int(new * x) - int(old * x)
-            column = indices[k]
-            was = scores[column]
-            now = was + change
-            scores[column] = now
-            if kind == IN_BUCKETS:
-                # A bucket is never below its score, so most need not be looked up.
-                if other_octave(was, now) and whole_octave(now) > whole_octave(was):
-                    promote(column, now, buckets)
-            elif change != 0 and marks[column] != t:
-                marks[column] = t
-                noted[count] = column
-                count += 1
+    listed, rule, _, _ = problem
+    (_, slopes, _), _, changes = state
+    count, held = _look(t, j, gain, problem, state)
+    return follow(t, (count, held), kind, listed, rule[-1], slopes, changes, told)
 
 
 @kernel
@@ -175,7 +122,7 @@ def sparse_walk(
     Vertices go to `picks`, of which `done` are there. Returns how many are there now, and where and why the last draw
     stopped, as `draw_from_buckets` does; all vertices in `picks` are then stepped to.
     """
-    _, _, (gains, _), _ = problem
+    gains = problem[2][0]
     scores, (standing, at_least), _ = told
     vertex, stopped = -1, DONE
     while done < stop:

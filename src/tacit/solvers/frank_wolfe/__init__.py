@@ -3,8 +3,9 @@
 Algorithm. In iteration t draw a signed vertex s e_j of the ball |w|_1 <= radius with weight exp(-k s g_j), g the sum of
 the gradients of all rows, and take w to (1 - eta_t) w + eta_t radius s e_j. eta_t = 2 / (t + 2); `step` below 1 is a
 constant eta_t, and from 1 on it makes that step / (t + step). On sparse rows an iteration looks only at rows that have
-an entry in column j, or that are due, and changes what a row adds to g only where its slope is off by more than half of
-what is allowed (`tacit.kernels.frank_wolfe.steps`); the squared loss needs no due dates, and is exact
+an entry in column j, and at all others at iterations that are fixed before, and changes what a row adds to g only where
+its slope is off by more than half of what is allowed (`tacit.kernels.frank_wolfe.steps`). Where many rows change, g is
+taken anew from all of them, which gives the same whole numbers. The squared loss is exact
 (`tacit.solvers.frank_wolfe.scores.LazyScores`). On dense rows it looks at all of them. No more weights than iterations
 differ from zero. The ball is the regulariser: C and alpha are not used.
 
@@ -31,7 +32,8 @@ Assumptions: entries are bounded; the scales that bound them were released in th
 Rules (in n, d, epsilon and delta alone). With x = n sqrt(8 rho) / ln(2 d), half of that for replace-one, how far a mean
 gradient of 1 would stand out of the noise of a single draw: x / 6 iterations, at least 3 and at most 1,000. The radius
 times the bound on entries is sqrt(x / 100), at least 1 and at most 10. The mean of the iterates in the later half.
-Slopes are within 0.01 of their limit, nearer above x = 100,000. The intercept starts at that of the class share.
+Slopes are within 0.2 of their limit (logistic; otherwise 0.01), and within 30 sqrt(iterations) / x, 30 times what noise
+adds to a mean slope, where that is less; never nearer than 0.0001. The intercept starts at that of the class share.
 """
 
 import math
@@ -60,13 +62,13 @@ from tacit.problems.task import LinearTask
 from tacit.solvers import text
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option, word
 from tacit.solvers.frank_wolfe.path import Path
+from tacit.solvers.frank_wolfe.plain import PlainScores
 from tacit.solvers.frank_wolfe.rows import Scoring
-from tacit.solvers.frank_wolfe.scores import Queue, Scores, scores_for
+from tacit.solvers.frank_wolfe.scores import Scores, scores_for
 
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0
-_CALM = 1e5
-_TOLERANCE = 0.01
+_TOLERANCE, _OVER_NOISE, _LEAST = 0.2, 30.0, 1e-4
 _MOST_ASKED = 1_000_000  # iterations; papers on Frank-Wolfe make 400,000
 
 
@@ -127,15 +129,16 @@ class FrankWolfe(Solver):
         asked = self.check()
         doubled = 2.0 if task.budget.adjacency == "replace-one" else 1.0
         clear = task.n * math.sqrt(8.0 * task.budget.rho) / doubled / math.log(2.0 * task.d)
+        count = asked.n_iter or round(min(max(clear / _PER_STEP, _FEWEST), _MOST))
         return _Draws(
             task,
-            count=asked.n_iter or round(min(max(clear / _PER_STEP, _FEWEST), _MOST)),
+            count=count,
             reach=min(max(math.sqrt(clear / _PER_REACH), 1.0), _FARTHEST),
             l1_radius=None if task.l1_radius is None else declared_size("l1_radius", task.l1_radius),
             step=asked.step or 2.0,
             averaging=asked.averaging or "tail",
             sampler=asked.sampler,
-            tolerance=_TOLERANCE * min(1.0, max(_CALM / clear, _TOLERANCE)),
+            tolerance=_tolerance(task, count, clear),
             entry_bound=asked.entry_bound,
             clip=asked.clip,
         )
@@ -169,6 +172,7 @@ class _Draws(Algorithm[LinearTask]):
         with_ends = task.fit_intercept and task.loss != SQUARED  # the target of a regression is centred before
         offset = _offset(task, text.UnitRows(task, data).class_share(gate)) if with_ends else 0.0
         limit = self.slope_limit(path.radius * data.entry, offset)
+        exact = task.loss == SQUARED and self.clip is None
         scoring = Scoring(
             loss=task.loss.code,
             bound=data.entry,
@@ -176,13 +180,17 @@ class _Draws(Algorithm[LinearTask]):
             curvature=task.loss.curvature,
             units=_units(task, gate),
             offset=offset,
-            tolerance=self.tolerance * limit,
+            tolerance=0.0 if exact else self.tolerance * limit,
         )
         targets = np.clip(data.targets, -LIMIT, LIMIT) if task.loss == SQUARED else data.targets
-        sampler = self.sampler if gate.multiplier("vertices") > 0.0 else None
-        exact = task.loss == SQUARED and self.clip is None
-        scores = scores_for(data.Z, targets, scoring, path, sampler, exact=exact)
-        picks = _picks(scores, path.count, scoring.units, gate)
+        scores: Scores | PlainScores
+        if gate.multiplier("vertices") > 0.0:
+            scores = scores_for(data.Z, targets, scoring, path, self.sampler, exact=exact)
+            walk = VertexWalk(Vertices(scores.sampler, scoring.units))
+            picks = gate.release("vertices", walk, path.count, scores.step, scores.rounds)
+        else:
+            scores = PlainScores(data.Z, targets, scoring, path)
+            picks = _best(scores, path.count, gate)
         chosen, found = path.weights(picks, self.averaging)
         weights = np.zeros((1, task.d + 1))
         weights[0, chosen] = found
@@ -212,6 +220,12 @@ class _Draws(Algorithm[LinearTask]):
         return most if clip is None else min(clip, most)
 
 
+def _tolerance(task: LinearTask, count: int, clear: float) -> float:
+    """By how much a slope may be off, over its limit; slopes that have no limit by themselves are kept nearer."""
+    most = _TOLERANCE if task.loss == LOGISTIC else 0.05 * _TOLERANCE
+    return min(most, max(_OVER_NOISE * math.sqrt(count) / clear, _LEAST))
+
+
 def _offset(task: LinearTask, share: text.ClassShare) -> float:
     """The margin that is best for all rows alike."""
     return share.offset if task.loss == LOGISTIC else 2.0 * share.p - 1.0
@@ -224,14 +238,11 @@ def _units(task: LinearTask, gate: Gate) -> int:
     return min(free, MOST_UNITS, LARGEST_LIMIT // task.n)
 
 
-def _picks(scores: Scores, count: int, units: int, gate: Gate) -> list[tuple[int, int]]:
-    """The vertices drawn; the best ones where there is no noise."""
-    sampler = scores.sampler
-    if not isinstance(sampler, Queue):
-        return gate.release("vertices", VertexWalk(Vertices(sampler, units)), count, scores.step, scores.rounds)
+def _best(scores: PlainScores, count: int, gate: Gate) -> list[tuple[int, int]]:
+    """The best vertex of every iteration, where there is no noise."""
     picks = []
     for t in range(1, count + 1):
-        picks.append(gate.release("vertices", BestVertex(sampler.best)))
+        picks.append(gate.release("vertices", BestVertex(scores.best)))
         if t < count:  # nothing is looked for after the last step
             scores.step(t, *picks[-1])
     return picks

@@ -1,11 +1,14 @@
 """Steps inside an l1 ball: the weights are a function of the vertices picked, and of nothing else."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from tacit._types import Floats, Integers
+from tacit._types import Flags, Floats, Integers
+
+_DEEPEST = -200.0  # logarithm of the smallest scale
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,38 @@ class Path:
         """Logarithms of the product of 1 - eta up to each iteration."""
         return np.cumsum(np.log1p(-self.lengths))
 
+    @cached_property
+    def scales(self) -> tuple[Floats, Floats]:
+        """The product of 1 - eta up to each iteration, which begins again at 1 before it underflows; and what was left
+        of it there, 0 elsewhere.
+        """
+        scales, anew, base = np.exp(self.shrink), np.zeros(self.count + 1), 0
+        while self.shrink[-1] - self.shrink[base] < _DEEPEST:
+            begun, base = base, int(np.searchsorted(-self.shrink, -self.shrink[base] - _DEEPEST))
+            anew[base] = math.exp(self.shrink[base] - self.shrink[begun])
+            scales[base:] = np.exp(self.shrink[base:] - self.shrink[base])
+        return scales, anew
+
     def gain(self, t: int, sign: int) -> float:
         """What iteration t adds to a weight."""
         return float(self.gains[t]) * sign
+
+    def sweeps(self, steepness: float, allowed: float) -> Flags:
+        """The iterations at which all rows are looked at, so that slopes move by no more than allowed between two.
+
+        `steepness` is what a slope changes by, at most, for weights of norm 1. After a look at iteration s what is left
+        of a margin by t is exp(shrink[t] - shrink[s]). The part that is gone moves the slope by the steepness times the
+        radius at most.
+        """
+        sweeps = np.zeros(self.count + 1, dtype=np.bool_)
+        most = steepness * self.radius
+        if most <= allowed:
+            return sweeps
+        least, falling, t = math.log1p(-allowed / most), -self.shrink, 0
+        while t < self.count:
+            t = max(t + 1, int(np.searchsorted(falling, falling[t] - least, side="right")))
+            sweeps[t : t + 1] = True
+        return sweeps
 
     def weights(self, picks: list[tuple[int, int]], averaging: str = "last") -> tuple[Integers, Floats]:
         """The columns picked, and their weights: after the last iteration, or on average over the later half ("tail").

@@ -21,6 +21,7 @@ from tacit.kernels.frank_wolfe.columns import Entries, Listed
 from tacit.kernels.frank_wolfe.rows import Rule
 
 _MUCH_WORK = 2**24  # entries, from which on two threads are much faster than one
+_MOST_VALUES = 2**27  # entries, up to which their values stand by column too
 _FEW_RUNS, _MOST_BITS = 2**13, 5  # of columns: their ends fit a fast memory, and none has more than 32 columns
 
 
@@ -49,7 +50,7 @@ class Scoring:
     def spare(self) -> float:
         """By how much a slope may be off when its row is looked at: half of the tolerance.
 
-        Without due dates, where the tolerance is infinite, a look always puts it right: the paper's Algorithm 2.
+        Without sweeps, where the tolerance is infinite, a look always puts it right: the paper's Algorithm 2.
         """
         return 0.5 * self.tolerance if math.isfinite(self.tolerance) else 0.0
 
@@ -97,10 +98,11 @@ class SparseRows:
         following = [starts[:-1] + sum(counts[:k]) for k in range(len(ranges))]
         codes = np.int32 if n * 2**bits < 2**31 else np.int64
         rows: NDArray[np.signedinteger[Any]] = np.empty(int(starts[-1]), dtype=codes)
+        values = np.empty(len(rows) if len(rows) <= _MOST_VALUES else 0, dtype=Z.dtype)
         entries = _entries(Z, scoring)
         given = entries, bits, seen.present
-        _each(ranges, by_column.list_rows, *given, own=[(places, rows) for places in following])
-        return cls((entries, (bits, starts, rows)), seen.present, seen.slopes, seen.scores)
+        _each(ranges, by_column.list_rows, *given, own=[(places, rows, values) for places in following])
+        return cls((entries, (bits, starts, rows, values)), seen.present, seen.slopes, seen.scores)
 
     def margins(self, chosen: Integers, weights: Floats) -> Floats:
         """Of all rows, for weights on these columns; absent rows have none."""

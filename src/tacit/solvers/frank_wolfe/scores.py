@@ -1,7 +1,8 @@
 """Scores of vertices: the whole gradient in whole numbers, kept up to date by steps inside an l1 ball.
 
-Three forms. Dense rows are all looked at after every step. CSR rows are looked at where a step changes them, or where
-they are due; for the squared loss, whose gradient is linear in the weights, without due dates and exactly.
+Three forms. Dense rows are all looked at after every step. CSR rows are looked at where a step changes them, and all of
+them at iterations that are fixed before; for the squared loss, whose gradient is linear in the weights, without such
+sweeps and exactly.
 
 All that a form holds is private. What leaves it is a vertex at a time, drawn by its sampler from its scores.
 """
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.kernels.frank_wolfe import dense, lazy, queue
+from tacit.kernels.frank_wolfe import dense, lazy
 from tacit.kernels.frank_wolfe import steps as kernels
 from tacit.kernels.frank_wolfe.rows import Rule
 from tacit.privacy.mechanisms.affine import LARGEST_PART, ROUNDING_UNITS, AffineBucketSampler, write_scores
@@ -25,40 +26,17 @@ from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring, SparseRows, zeros
 
 _SMALL_SCALE = 2.0**-8
-_ROW = [("margin", np.float64), ("slope", np.float64), ("since", np.int32), ("due", np.int32)]
+_ROW = [("margin", np.float64), ("slope", np.float64), ("anchor", np.float64)]
 _NONE = np.empty(0, dtype=np.int64)
 _NO_PLACES = np.empty(0, dtype=np.int32)
-
-
-class Queue:
-    """Finds the best vertex where there is no noise: a binary heap of |score| with stale keys (Algorithm 3).
-
-    The paper uses a Fibonacci heap, for its cheap way to raise a key. A binary heap raises one in log d steps at most,
-    and in fewer as a rule; both leave keys that are too large in place until they come to the top.
-    """
-
-    def __init__(self, scores: Integers) -> None:
-        self._scores = scores
-        self._heap, self._place = (np.empty(len(scores), dtype=np.int32) for _ in range(2))
-        self._keys = np.empty_like(scores)
-        queue.heapify(scores, self._heap, self._place, self._keys)
-
-    def changed(self, places: Integers) -> None:
-        """Take note that the scores at these places changed; due before the next look."""
-        queue.lift(places, self._scores, self._heap, self._place, self._keys)
-
-    def best(self) -> tuple[int, int]:
-        """(j, sign) of the vertex along which the gradient falls most steeply."""
-        j = int(queue.largest(self._scores, self._heap, self._place, self._keys))
-        return j, -1 if self._scores[j] > 0 else 1
 
 
 class Scores(Protocol):
     """The whole gradient, and who is told when it changes."""
 
     @property
-    def sampler(self) -> VertexSampler | Queue:
-        """Draws from the scores; without noise a `Queue`."""
+    def sampler(self) -> VertexSampler:
+        """Draws from the scores."""
 
     @property
     def rounds(self) -> Rounds | None:
@@ -71,39 +49,38 @@ class Scores(Protocol):
         """Of all rows, for weights on these columns; absent rows have none."""
 
 
-def _sampler(name: str | None, scores: Integers, limit: int) -> VertexSampler | Queue:
-    """One of `SAMPLERS` for scores of at most this size; None: a `Queue`."""
-    return Queue(scores) if name is None else SAMPLERS[name](scores, limit)
-
-
 class DenseScores:
-    """Of dense rows, computed from all of them after every step."""
+    """Of dense rows: all are looked at in every step, and what one adds changes where its slope is off by too much."""
 
     rounds: Rounds | None = None
 
-    def __init__(self, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> None:
+    def __init__(self, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str) -> None:
         n, d = Z.shape
         self._path, self._rule = path, scoring.rule(targets)
-        self._present, self._now, self._all = np.empty(n, dtype=np.bool_), np.zeros(n), np.arange(d)
+        self._present, self._all = np.empty(n, dtype=np.bool_), np.arange(d)
         self._entries = Z, scoring.bound, self._present
         self.scores: Integers = zeros(d, np.int64)
         dense.dense_presence(Z, targets, self._present)
-        self._gather()
-        self.sampler = _sampler(sampler, self.scores, n * scoring.units)
+        state = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._slopes, self._changes = state[1], (np.empty(n, dtype=np.int64), np.empty(n))
+        dense.dense_slopes(self._present, self._rule, self._slopes)
+        dense.dense_sum(self._entries, scoring.unit, self._slopes, self.scores)
+        steps = (path.gains, *path.scales, np.empty(0, dtype=np.bool_))
+        self._given = self._entries, self._rule, steps, (scoring.curvature, scoring.tolerance), (state, self._changes)
+        self.sampler = SAMPLERS[sampler](self.scores, n * scoring.units)
 
     @classmethod
-    def of(cls, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "DenseScores":
+    def of(cls, Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str) -> "DenseScores":
         """From the rows."""
         return cls(Z, targets, scoring, path, sampler)
 
-    def _gather(self) -> None:
-        dense.dense_gradient(self._entries, self._rule, self._now, self.scores)
-
     def step(self, t: int, j: int, sign: int) -> None:
         """Make iteration t; all scores may have changed."""
-        keep, gain = 1.0 - float(self._path.lengths[t]), self._path.gain(t, sign)
-        dense.dense_move(j, keep, gain, self._entries, self._now)
-        self._gather()
+        count, unit = dense.dense_look(t, j, self._path.gain(t, sign), *self._given), self._rule[-1]
+        if 2 * count > len(self._present):  # the same whole numbers either way
+            dense.dense_sum(self._entries, unit, self._slopes, self.scores)
+        else:
+            dense.dense_add(count, self._entries, unit, self._slopes, self._changes, self.scores)
         self.sampler.changed(self._all)
 
     def margins(self, chosen: Integers, weights: Floats) -> Floats:
@@ -115,40 +92,38 @@ class DenseScores:
 
 
 class SteppedScores:
-    """Of CSR rows, changed only where a step changes them: Algorithm 2, with due dates."""
+    """Of CSR rows, changed only where a step changes them: Algorithm 2, with sweeps."""
 
-    def __init__(self, rows: SparseRows, rule: Rule, scoring: Scoring, path: Path, sampler: str | None) -> None:
+    def __init__(self, rows: SparseRows, rule: Rule, scoring: Scoring, path: Path, sampler: str) -> None:
         n = len(rows.present)
         self._rows, self._rule, self._scoring, self._path = rows, rule, scoring, path
         self.scores, self.margins = rows.scores, rows.margins
         # What a look at a row needs stands together: it then waits for memory once.
         places = np.int32 if n < 2**31 else np.int64
-        row = zeros(n, [*_ROW, ("after", places), ("before", places)])
-        row["slope"] = rows.slopes
-        self._now, self._slopes = row["margin"], row["slope"]
-        self._since, self._due = row["since"], row["due"]
-        self._after, self._before = row["after"], row["before"]
-        self._heads = np.full(path.count + 1, -1, dtype=places)
-        self.sampler = _sampler(sampler, self.scores, n * scoring.units)
+        row = zeros(n, _ROW)
+        row["slope"], row["anchor"] = rows.slopes, math.inf
+        self._slopes, self._met, changes = row["slope"], zeros(n + 1, places), (np.empty(n, dtype=places), np.empty(n))
+        self._state = (row["margin"], self._slopes, row["anchor"]), self._met, changes
+        self.sampler = SAMPLERS[sampler](self.scores, n * scoring.units)
 
     @classmethod
-    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "SteppedScores":
+    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str) -> "SteppedScores":
         """From the rows."""
         return cls(SparseRows.of(Z, targets, scoring), scoring.rule(targets), scoring, path, sampler)
 
     @cached_property
     def _given(self) -> tuple[Any, ...]:
         """What every step is given, in the order of the kernel: problem, state, and where changes are told."""
-        score, path = self._scoring, (self._path.gains, self._path.shrink)
-        dates = score.curvature, score.tolerance, score.spare
-        state = self._now, self._since, self._slopes, self._due, self._heads, self._after, self._before
+        score, path = self._scoring, self._path
+        sweeps = path.sweeps(score.curvature * score.bound, score.tolerance - score.spare)
+        problem = self._rows.listed, self._rule, (path.gains, *path.scales, sweeps), (score.curvature, score.spare)
         after: tuple[Any, Any]
         if isinstance(self.sampler, BucketSampler):
             after = self.sampler.held, (_NONE, _NO_PLACES)
         else:
             notes = np.empty_like(self.scores), np.zeros(len(self.scores), dtype=np.int32)
             after = NO_BUCKETS, notes
-        return (self._rows.listed, self._rule, path, dates), state, (self.scores, *after)
+        return problem, self._state, (self.scores, *after)
 
     def step(self, t: int, j: int, sign: int) -> None:
         """Make iteration t, and tell the sampler; buckets are put right by the step itself."""
@@ -176,7 +151,7 @@ class LazyScores:
 
     rounds: Rounds | None = None
 
-    def __init__(self, rows: SparseRows, scoring: Scoring, path: Path, sampler: str | None) -> None:
+    def __init__(self, rows: SparseRows, scoring: Scoring, path: Path, sampler: str) -> None:
         n, d = len(rows.present), len(rows.scores)
         self._rows, self._scoring, self._path = rows, scoring, path
         self.scores, self.margins = rows.scores, rows.margins
@@ -184,14 +159,14 @@ class LazyScores:
         self._rates, self._constants = np.zeros_like(self.scores), self.scores.copy()
         self._noted, self._marks, self._all = np.empty_like(self.scores), np.zeros(d, dtype=np.int32), np.arange(d)
         limit = n * scoring.units + n * ROUNDING_UNITS
-        self.sampler: VertexSampler | Queue
+        self.sampler: VertexSampler
         if sampler == "bucket":
             self.sampler = AffineBucketSampler(self._rates, self._constants, limit)
         else:
-            self.sampler = _sampler(sampler, self.scores, limit)
+            self.sampler = SAMPLERS[sampler](self.scores, limit)
 
     @classmethod
-    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str | None) -> "LazyScores":
+    def of(cls, Z: csr_array, targets: Floats, scoring: Scoring, path: Path, sampler: str) -> "LazyScores":
         """From the rows, with units that leave room for rounding a product."""
         units = min(scoring.units, LARGEST_PART // len(targets)) - ROUNDING_UNITS
         scoring = replace(scoring, units=max(units, 0))
@@ -219,7 +194,7 @@ class LazyScores:
             self.sampler.changed(self._noted[:count])
 
 
-def scores_for(Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str | None, *, exact: bool) -> Scores:
+def scores_for(Z: Any, targets: Floats, scoring: Scoring, path: Path, sampler: str, *, exact: bool) -> Scores:
     """The cheapest form for these rows; `exact` says that the slopes are linear in the margin, and not clipped."""
     if not isinstance(Z, csr_array):
         return DenseScores.of(Z, targets, scoring, path, sampler)
