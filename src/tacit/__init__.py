@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import datasets, estimators, federated, metrics, modelfiles, preprocessing, privacy, problems
-    from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+    from tacit.estimators import (
+        PCA,
+        ElasticNet,
+        Lasso,
+        LinearRegression,
+        LinearSVC,
+        LogisticRegression,
+        PrivatePipeline,
+        Ridge,
+        make_private_pipeline,
+    )
     from tacit.modelfiles import load, save
-    from tacit.preprocessing import PrivateScaler, RowClipper
+    from tacit.preprocessing import PrivateEncoder, PrivateScaler, RowClipper
 
 __version__ = "0.1.0"
 
@@ -22,10 +32,13 @@ _HOMES = {
     "LinearRegression": "estimators",
     "LinearSVC": "estimators",
     "LogisticRegression": "estimators",
+    "PrivateEncoder": "preprocessing",
+    "PrivatePipeline": "estimators",
     "PrivateScaler": "preprocessing",
     "Ridge": "estimators",
     "RowClipper": "preprocessing",
     "load": "modelfiles",
+    "make_private_pipeline": "estimators",
     "save": "modelfiles",
 }
 
@@ -36,6 +49,8 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "PrivateEncoder",
+    "PrivatePipeline",
     "PrivateScaler",
     "Ridge",
     "RowClipper",
@@ -44,6 +59,7 @@ __all__ = [
     "estimators",
     "federated",
     "load",
+    "make_private_pipeline",
     "metrics",
     "modelfiles",
     "preprocessing",

@@ -67,6 +67,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add = declared.add_argument
     add("--schema", type=Path, help="a TOML or JSON file with target, classes, y_bounds, columns, drop, fill")
     add("--categories", action="append", default=[], metavar="COLUMN=A,B", help="the categories of a column; repeat")
+    add("--numbers", metavar="COLUMNS", help="columns that hold numbers, separated by commas")
     add("--public-categories", metavar="COLUMNS", help="read these columns' categories off the data: not covered")
     add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
@@ -75,7 +76,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add("--row-norm", type=float, help="a bound on the l2 norm of an encoded row")
     model = command.add_argument_group("the model")
     add = model.add_argument
-    add("--task", choices=("classification", "regression"), help="default: by what is declared, else by kind of target")
+    add("--task", choices=("classification", "regression"), help="default: by what is declared")
     add(
         "--model",
         choices=("logistic", "linear-svc", "linear", "ridge", "lasso", "elastic-net"),
@@ -100,6 +101,7 @@ def _predict(command: argparse.ArgumentParser) -> None:
     add("model", type=Path, help="what `tacit fit` wrote")
     add("data", type=Path, help="a csv, tsv (also .gz) or parquet file with the columns of the fit")
     add("--proba", action="store_true", help="probabilities of the classes")
+    add("--keep", action="append", default=[], metavar="COLUMN", help="a column to carry along, such as an id; repeat")
     add("--out", type=Path, help="a csv or parquet file (default: csv on the standard output)")
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
     add("--trust-pickle", action="store_true", help="read a pickle (joblib) too, which runs code that is in it")

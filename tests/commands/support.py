@@ -29,8 +29,9 @@ def people(n=400, seed=0):
 
 
 def declared(*extra):
-    """The flags under which nothing is read off the data but that age and hours are numbers."""
-    return ["--categories", "kind=clerk,farmer,nurse", "--categories", "grade=1,2,3", *extra]
+    """The flags under which nothing is left to be found out."""
+    numbers = ["--numbers", "age,hours"]
+    return ["--categories", "kind=clerk,farmer,nurse", "--categories", "grade=1,2,3", *numbers, *extra]
 
 
 def tacit(capsys, *words):

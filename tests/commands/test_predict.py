@@ -17,6 +17,9 @@ from .support import CLASSES, declared, people, tacit
 quiet = pytest.mark.filterwarnings("ignore:.*(budget is too small|is not below 1/n):UserWarning")
 
 
+TASK = ("--task", "classification")
+
+
 class Bomb:
     def __reduce__(self):
         return Path.touch, (Path("ran"),)
@@ -26,10 +29,12 @@ class Bomb:
 def fitted(folder, capsys):  # noqa: ARG001
     """Two classifiers and a regression of the same people; new people to predict."""
     words = ("fit", "people.csv", "--epsilon", "2", *declared())
-    assert tacit(capsys, *words, "--target", "income", "--drop", "wage", "--out", "c.json")[0] == 0
+    assert tacit(capsys, *words, "--target", "income", "--drop", "wage", "--out", "c.json", *TASK)[0] == 0
     svc = ("--model", "linear-svc", "--target", "income", "--drop", "wage", "--out", "s.json")
     assert tacit(capsys, *words, *svc)[0] == 0
-    assert tacit(capsys, *words, "--target", "wage", "--drop", "income", "--out", "r.json")[0] == 0
+    assert (
+        tacit(capsys, *words, "--target", "wage", "--drop", "income", "--out", "r.json", "--task", "regression")[0] == 0
+    )
     new = people(50, seed=1)
     new.drop(columns=["income", "wage"]).to_csv("new.csv", index=False)
     return new
@@ -63,7 +68,7 @@ def test_predictions_into_a_file(fitted, capsys, name, read):
 @pytest.mark.usefixtures("fitted")
 def test_a_pickle_is_read_only_where_it_is_trusted(capsys, folder):
     words = ("fit", "people.csv", "--epsilon", "2", *declared(), "--target", "wage", "--drop", "income", "--sklearn")
-    assert tacit(capsys, *words, "--out", "r.joblib")[0] == 0
+    assert tacit(capsys, *words, "--out", "r.joblib", "--task", "regression")[0] == 0
     code, out, err = tacit(capsys, "predict", "r.joblib", "new.csv")
     assert (code, out) == (2, "")
     assert "--trust-pickle" in err

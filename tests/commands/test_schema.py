@@ -42,8 +42,8 @@ def test_a_file_says_what_the_flags_could(tmp_path, name, text):
 
 def test_the_command_line_goes_before_the_file(tmp_path):
     (tmp_path / "s.toml").write_text(TOML + "hours = 40\n")
-    schema = Schema.load(tmp_path / "s.toml").with_words(["grade=a,b"], "x,y", ["age=0"], "0,1")
-    assert schema.columns == {"age": None, "kind": ("clerk", "farmer, or so"), "grade": ("a", "b")}
+    schema = Schema.load(tmp_path / "s.toml").with_words(["grade=a,b"], "hours", "x,y", ["age=0"], "0,1")
+    assert schema.columns == {"age": None, "hours": None, "kind": ("clerk", "farmer, or so"), "grade": ("a", "b")}
     assert schema.drop == ("x", "y")
     assert schema.fill == {"age": "0", "kind": "clerk", "hours": "40"}
     assert schema.classes == (0.0, 1.0)
@@ -89,7 +89,7 @@ def test_lists_on_the_command_line():
     assert parsed("x", "3,1,?") == ("3", "1", "?")
     assert parsed("x", "1,nan") == ("1", "nan")  # nan is no number to compare with
     with pytest.raises(ValueError, match="--fill takes column=value, got 'age'"):
-        Schema().with_words([], None, ["age"], None)
+        Schema().with_words([], None, None, ["age"], None)
 
 
 def test_names_of_features():

@@ -27,14 +27,14 @@ def test_numbers_are_read_and_text_is_kept_as_declared(tmp_path):
     assert table.frame["b"].tolist() == ["x", "NA", "z"]  # z is unknown, which is the encoder's affair
     assert table.frame["c"].tolist() == [3.0, 1.0, 2.0]
     assert table.y.tolist() == [0, 1, 0]
-    assert (table.guessed, table.learned) == (("a",), ())
+    assert (table.found, table.learned) == ((), ())  # a constant for what is missing says what a column is
     assert repr(table) == "Frame(private)"
 
 
 def test_nothing_is_guessed_when_all_is_declared(tmp_path):
     path = stored(tmp_path / "t.csv", "a,b,y\n1,x,0\n2,y,1\n")
     table = tables.read(path, Schema(columns={"a": None}, drop=("b",)), "y")
-    assert (table.guessed, table.learned) == ((), ())
+    assert (table.found, table.learned) == ((), ())
     assert list(table.frame) == ["a"]
 
 
@@ -61,7 +61,7 @@ FILES = {
 def test_kinds_of_files_read_alike(tmp_path, name):
     frame = pd.DataFrame({"a": [1.5, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [True, False], "y": ["no", "yes"]})
     FILES[name](frame, tmp_path / name)
-    table = tables.read(tmp_path / name, Schema(columns={"b": ("1", "2", "?"), "c": ("x",)}), "y")
+    table = tables.read(tmp_path / name, Schema(columns={"a": None, "b": ("1", "2", "?"), "c": ("x",), "d": None}), "y")
     assert table.frame["a"].tolist() == [1.5, 2.0]
     assert table.frame["b"].tolist() == ["1", "2"]
     assert table.frame["c"].tolist() == ["x", "y"]
@@ -81,19 +81,19 @@ def test_parquet_with_missing_values_categories_and_an_index(tmp_path):
         index=[5, 6, 7],
     )
     frame.to_parquet(tmp_path / "t.parquet")
-    schema = Schema(columns={"b": ("x", "y")}, fill={"a": "0", "b": "x"})
+    schema = Schema(columns={"b": ("x", "y"), "c": None}, fill={"a": "0", "b": "x"})
     table = tables.read(tmp_path / "t.parquet", schema, "y")
     np.testing.assert_array_equal(table.frame["a"], [1.0, np.nan, 3.0])
     assert table.frame["b"].fillna("?").tolist() == ["x", "?", "y"]
     assert table.frame["c"].tolist() == [1.0, 2.0, 1.0]
     with pytest.raises(ValueError, match="missing values in 'a', 'b': give a public constant"):
-        tables.read(tmp_path / "t.parquet", Schema(columns={"b": ("x", "y")}), "y")
+        tables.read(tmp_path / "t.parquet", Schema(columns={"a": None, "b": ("x", "y"), "c": None}), "y")
 
 
 def test_a_byte_order_mark_and_a_separator(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("\ufeffa;y\n1;2\n3;4\n".encode())
-    assert tables.read(path, Schema(), "y", separator=";").frame["a"].tolist() == [1.0, 3.0]
+    assert tables.read(path, Schema({"a": None}), "y", separator=";").frame["a"].tolist() == [1.0, 3.0]
 
 
 REFUSED = {
@@ -101,16 +101,11 @@ REFUSED = {
     "same names": ("a,a,y\n1,2,3\n", {}, "must be distinct and not empty"),
     "no name": ("a,,y\n1,2,3\n", {}, "must be distinct and not empty"),
     "empty": ("", {}, "cannot be read as a csv table"),
-    "text": (
-        f"a,b,y\n1,{SECRET},3\n",
-        {},
-        "not numbers need declared categories: 'b'.*--drop 'b'.*--public-categories",
-    ),
     "not a number": (f"a,y\n{SECRET},3\n1,2\n", {"columns": {"a": None}}, "declared as numbers but.*: 'a'"),
     "not a numeric category": (f"a,y\n{SECRET},3\n1,2\n", {"columns": {"a": (1.0,)}}, "declared as numbers but.*: 'a'"),
-    "missing": (f"a,b,y\n1,,3\n,{SECRET},4\n", {"columns": {"b": ("x",)}}, "missing values in 'a', 'b'"),
+    "missing": (f"a,b,y\n1,,3\n,{SECRET},4\n", {"columns": {"a": None, "b": ("x",)}}, "missing values in 'a', 'b'"),
     "missing target": ("a,y\n1,\n2,3\n", {}, "the target 'y' has missing values"),
-    "infinite": ("a,y\ninf,1\n2,3\n", {}, "infinite values in 'a'"),
+    "infinite": ("a,y\ninf,1\n2,3\n", {"columns": {"a": None}}, "infinite values in 'a'"),
     "long line": (f"a,y\n1,2\n3,4,{SECRET}\n", {}, "lines may differ in their number of fields"),
     "long lines": (f"a,y\n1,2,{SECRET}\n3,4,{SECRET}\n", {}, "lines may differ in their number of fields"),
     "short line": ("a,b,y\n1,2,3\n4,5\n", {}, "the target 'y' has missing values"),

@@ -225,7 +225,7 @@ def test_bad_options_of_a_solver_are_refused_by_name(kind, solver, options, rele
 @pytest.mark.parametrize("option", ["order", "clipping", "clip", "step", "averaging", "smoothness"])
 def test_options_of_other_solvers_are_refused_by_name(option):
     with pytest.raises(TypeError, match=option):
-        SOLVERS["sgd"](**{option: 1.0})
+        SOLVERS["gradient"](**{option: 1.0})
 
 
 @every

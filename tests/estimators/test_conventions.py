@@ -32,8 +32,8 @@ COMMON = {
     "verbose": 0,
 }
 OWN = {
-    "LogisticRegression": {"C": 1.0, "l1_ratio": 0.0, "classes": None, "l1_radius": None},
-    "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None, "l1_radius": None},
+    "LogisticRegression": {"C": 1.0, "l1_ratio": 0.0, "classes": None, "class_weight": None, "l1_radius": None},
+    "LinearSVC": {"C": 1.0, "loss": "squared_hinge", "classes": None, "class_weight": None, "l1_radius": None},
     "LinearRegression": {"y_bounds": None, "l1_radius": None},
     "Ridge": {"alpha": 1.0, "y_bounds": None},
     "Lasso": {"alpha": 1.0, "y_bounds": None, "l1_radius": None},
@@ -65,7 +65,7 @@ def test_signature_and_defaults(kind):
 @every
 def test_parameters_that_would_mislead_are_not_there(kind):
     for method in (kind.make, kind.make.fit):
-        assert not {"sample_weight", "class_weight", "warm_start", "tol"} & set(inspect.signature(method).parameters)
+        assert not {"sample_weight", "warm_start", "tol"} & set(inspect.signature(method).parameters)
     X, y = kind.problem()
     with pytest.raises(TypeError, match="sample_weight"):
         kind.make().fit(X, y, sample_weight=np.ones(len(y)))

@@ -27,7 +27,8 @@ from tacit import preprocessing
 from sklearn.pipeline import make_pipeline
 for name in {names}:
     kind = getattr(tacit, name, None) or getattr(preprocessing, name)
-    estimator = kind(norm=1.0) if name == "RowClipper" else kind()
+    given = {{"RowClipper": [1.0], "PrivatePipeline": [[("model", tacit.Ridge())]]}}
+    estimator = kind(*given.get(name, []))
     assert name in estimator._repr_html_()
     assert name in make_pipeline(estimator)._repr_mimebundle_()["text/html"]
 print("shown")

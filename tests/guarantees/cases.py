@@ -89,7 +89,7 @@ class Case:
         return " ".join((*words, *flags, *[self.variant] * bool(self.variant)))
 
     def request(self, epsilon=5.0, delta=1e-3, n=N, d=D, l2=0.01, fit_intercept=True, seed=None, **asked):
-        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius, bounds of columns."""
+        """`asked`: a solver object in place of the case's own, l1, coef_bounds, l1_radius, bounds, class_weight."""
         task = LinearTask(
             unit=Unit("row", n),
             d=d,
@@ -103,6 +103,7 @@ class Case:
             penalty=Penalty(asked.get("l1", 0.0), l2, *asked.get("coef_bounds", ())),
             l1_radius=asked.get("l1_radius"),
             y_bounds=(-5.0, 5.0) if self.declared and self.loss == "squared" else None,
+            class_weight=asked.get("class_weight"),
         )
         return Request(task, asked.get("solver") or self.made(n), seed)
 

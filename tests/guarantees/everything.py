@@ -5,6 +5,7 @@ and PCA solvers join by being registered; a preprocessing step, a score or a pro
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -12,12 +13,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import csr_array
 
 from tacit.blocks import Table
 from tacit.bounding import Centring
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.federated.protocols import bounds, protocol_for
 from tacit.federated.protocols.base import Holding
@@ -27,6 +30,7 @@ from tacit.federated.sketches import Sketch
 from tacit.federated.study import Member, Study
 from tacit.metrics.release import Asked, released_scores
 from tacit.metrics.terms import Agreed
+from tacit.preprocessing import PrivateEncoder, PrivateScaler
 from tacit.preprocessing.summaries import released_sum
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, Unit
 from tacit.privacy.events import OBJECTIVE_RATIO
@@ -34,12 +38,12 @@ from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes
 from tacit.solvers.pca import PCA_SOLVERS
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
 
-from .cases import BASIC, CASES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
+from .cases import BASIC, CASES, CLASSES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
 from .recorder import transcript
 from .steps import LeakError, Missing, Step
 
@@ -147,6 +151,14 @@ class Entry:
         return self.run([*self.records[:place], row, *self.records[place:]], None)
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without warnings: of seeds, and of budgets too small for few rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def told(result: Any) -> list[Any]:
     """All numbers and texts in what a run returns, to the last bit."""
     if isinstance(result, np.ndarray):
@@ -184,10 +196,11 @@ ROWS = {
 }
 
 
-def forms_of(case: Case, pooled: bool = False) -> list[tuple[Any, str, Any]]:
-    """What has to be patched for few columns to be many: for the form for many columns, one scale."""
+def forms_of(case: Case, pooled: bool = False, counted: bool = False) -> list[tuple[Any, str, Any]]:
+    """What has to be patched for few columns to be many, for the form for many columns, one scale; few rows, too."""
     wide = [(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1)] if case.wide else []
-    return [*wide, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
+    many = [(classes, "ENOUGH", 0.0)] if counted else []
+    return [*wide, *many, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
 
 
 @contextmanager
@@ -205,7 +218,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     records = list(zip(X, targets, strict=True))
     epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
     request = case.request(**({"epsilon": epsilon, "n": n, "seed": 1} | asked))
-    forms = forms_of(case, pooled=form == "one scale")
+    forms = forms_of(case, pooled=form == "one scale", counted=form.startswith("classes"))
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
@@ -265,9 +278,22 @@ def _formulas(case: Case) -> dict[str, Callable[[list[Step]], float]]:
 _MOMENTUM: dict[str, Callable[[list[Step]], float]] = {"largest curvature": lambda _: 9.0 * (D + 1) / 2e-4}
 
 
+def _class_forms(case: Case) -> Iterator[Entry]:
+    """Class counts, a surplus of each class, and weights: at a budget at which weights are large."""
+    declared = (2.0, 0.5, 1.0)[: CLASSES if case.is_multiclass else 2]
+    if case.solver.name == "gradient":
+        yield of_case(case, form="classes", epsilon=50.0)
+        if not (case.is_multiclass and case.adjacency == "replace-one"):
+            yield of_case(replace(case, sparse=True), form="classes", epsilon=1e3)
+    yield of_case(case, form="classes, declared weights", epsilon=50.0, class_weight=declared)
+    yield of_case(case, form="classes, balanced", epsilon=50.0, class_weight="balanced")
+
+
 def _more_forms() -> Iterator[Entry]:
     """Options that lead to another form of a solver."""
     for case in BASIC:
+        if case.solver.serves.weights and case.loss != "squared":
+            yield from _class_forms(case)
         if case.solver.name == "coordinate":
             for form, options in RAW_FORMS.items():
                 raw = replace(case, sparse=form != "columns as they are")
@@ -290,8 +316,10 @@ def _more_forms() -> Iterator[Entry]:
 
 
 def _loose_forms() -> Iterator[Entry]:
-    """Declared columns where no row need reach what is stated: they are not as wide as others can be."""
+    """Where no row need reach what is stated: declared columns are not as wide as others can be, sparse rows short."""
     for case in BASIC:
+        if case.solver.name == "gradient" and case.is_multiclass and case.adjacency == "replace-one":
+            yield of_case(replace(case, sparse=True), form="classes", epsilon=1e3)
         if not case.declared and not case.whole:
             yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
             yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)
@@ -414,7 +442,75 @@ def _steps(adjacency: str) -> list[Entry]:
     return entries
 
 
-STEPS = [entry for adjacency in ADJACENCIES for entry in _steps(adjacency)]
+def _of_encoder(adjacency: str, name: str = "encoder", **told: Any) -> Entry:
+    """Two columns of text and one of numbers, in which rows bring values of their own."""
+    encoder = PrivateEncoder(max_categories=4, **told)
+    records = [(("ab"[k % 2], "xyz"[k % 3], float(k)),) for k in range(N - 1)]
+
+    def read(records: Sequence[Record]) -> Any:
+        return encoder._read(pd.DataFrame([row for (row,) in records], columns=["one", "two", "three"]))
+
+    budget = Budget(5.0, 1e-3, adjacency)  # type: ignore[arg-type]
+    calibrated = Plan(*encoder._releases(read(records), 1.0)).calibrate(budget, Unit("row", N), "test")
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        with Gate(calibrated, NoiseSource(4)) as gate:
+            return encoder._run(read(records), gate)
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("1", "2.5", -1.0), ("c", "c", math.nan), ("", "?", 5.0)]
+        return [(row,) for row in [*rows, ("a", None, 1.0), (None, None, 0.0), ("NA", "1e3", 0.0)]]
+
+    return Entry(name, adjacency, calibrated.plan, records, run, hostile)
+
+
+def _of_pipeline(name: str, adjacency: str, *steps: Any) -> Entry:
+    """All steps in one budget, of N declared rows."""
+    records = [(("ab"[k % 2], "xyz"[k % 3], float(k % 5)), k // 2 % 2) for k in range(N - 1)]
+
+    def pipeline() -> Any:
+        return make_private_pipeline(*steps, epsilon=20.0, delta=1e-3, adjacency=adjacency, random_state=3)
+
+    def run(records: Sequence[Record], missing: Missing | None) -> Any:
+        del missing
+        table = pd.DataFrame([row for row, _ in records], columns=["one", "two", "three"])
+        with patch.object(joint, "_rows", lambda _: N):
+            model = pipeline().fit(table, np.array([label for _, label in records]))
+        last = model[-1]
+        kept = last.__dict__ if hasattr(last, "components_") else {"coef": last.coef_, "intercept": last.intercept_}
+        return model[0].categories_, {
+            key: value for key, value in kept.items() if isinstance(value, np.ndarray | float)
+        }
+
+    def hostile(seen: Any) -> list[Record]:
+        del seen
+        rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1e6), ("c", "c", 1e6), ("", "?", 5.0)]
+        return [(row, label) for row in [*rows, ("a", None, 1.0), (None, None, 0.0)] for label in (0, 1)]
+
+    plan = pipeline().fit(pd.DataFrame([r for r, _ in [*records, records[0]]]), [t for _, t in [*records, records[0]]])
+    return Entry(f"pipeline {name}", adjacency, plan.plan_.plan, records, run, hostile)
+
+
+def _pipelines(adjacency: str) -> list[Entry]:
+    def encoder() -> PrivateEncoder:
+        return PrivateEncoder(max_categories=4)
+
+    told = {"classes": [0, 1]}
+    return [
+        _of_pipeline("encoder, gradient", adjacency, encoder(), LogisticRegression(**told)),
+        _of_pipeline("encoder, coordinate", adjacency, encoder(), LogisticRegression(solver="coordinate", **told)),
+        _of_pipeline("encoder, scaler, gradient", adjacency, encoder(), PrivateScaler(), LogisticRegression(**told)),
+        _of_pipeline("encoder, PCA", adjacency, encoder(), PCA(2)),
+    ]
+
+
+def _encoders(adjacency: str) -> list[Entry]:
+    return [_of_encoder(adjacency), _of_encoder(adjacency, "encoder, parsed columns", parse=["one", "two"])]
+
+
+STEPS = [entry for adjacency in ADJACENCIES for entry in [*_steps(adjacency), *_encoders(adjacency)]]
 
 
 # --- scores ----------------------------------------------------------------------------------------------------------
@@ -543,5 +639,8 @@ def _studies(adjacency: str) -> list[Entry]:
 
 
 STUDIES = [entry for adjacency in ADJACENCIES for entry in _studies(adjacency)]
+
+with quietly():
+    LOOSE += [entry for adjacency in ADJACENCIES for entry in _pipelines(adjacency)]
 
 EVERYTHING = FITS + PCAS + STEPS + EVALUATIONS + STUDIES

@@ -26,6 +26,7 @@ given the linear term that leads to it; how far apart the two searches stop is t
 import copy
 import inspect
 import math
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -48,6 +49,7 @@ from tacit.privacy.mechanisms import (
     ObjectivePerturbation,
     SampledSteps,
     Tape,
+    ThresholdedCounts,
     TopK,
     VertexWalk,
     Vertices,
@@ -59,6 +61,7 @@ from tacit.solvers.dual.steps import Duals
 
 from .steps import LeakError, Missing, Step
 
+PLACES = 64  # for values that come from the data
 NAT = 2.0**32 / math.log(2.0)  # units in which vertices are scored
 
 
@@ -156,6 +159,16 @@ class Recorder:
             raise LeakError(f"{name!r} is not made alike in two worlds: {shapes}")
         self.add(gate, name, mechanism, exact, noisy if past is None else past.released, freedom=freedom)
         return out if past is None else np.reshape(past.released / weights, np.shape(out))
+
+    def thresholded(self, gate, released, name, mechanism, votes):
+        """Counts of values from the data, in places that the values decide: two worlds can be compared."""
+        exact = np.zeros((mechanism.columns, PLACES))
+        for line, column in zip(exact, mechanism.counts(votes), strict=True):
+            for value, count in column.items():
+                line[zlib.crc32(value.encode()) % PLACES] += count
+        out, past = released(mechanism, votes), self.past
+        self.add(gate, name, mechanism, exact, out if past is None else past.released)
+        return out if past is None else past.released
 
     def walk(self, gate, released, name, mechanism, size, *given):
         """Values one after the other, or a step on a sample: led again to what was released."""
@@ -273,6 +286,7 @@ class Recorder:
         ((GaussianSequence, SampledSteps), walk),
         (Choice, selection),
         (TopK, several),
+        (ThresholdedCounts, thresholded),
         (Vertices, vertex),
         (ObjectivePerturbation, objective),
     )

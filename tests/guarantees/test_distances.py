@@ -126,7 +126,19 @@ def test_a_row_that_takes_part_in_no_sample_moves_no_release_of_samples(entry):
 
 # Counts, which are whole numbers, and selections, whose scores are rounded to whole units.
 EXACT = ("histogram", "magnitudes", "spread", "radius", "row norm", "lengths", "reach", "entry", "columns", "index")
-EXACT += ("vertices", "threshold", "class share", "quantile", "accuracy", "roc_auc", "linear term", "stopping point")
+EXACT += (
+    "categories",
+    "kinds",
+    "vertices",
+    "threshold",
+    "class share",
+    "class counts",
+    "quantile",
+    "accuracy",
+    "roc_auc",
+    "linear term",
+    "stopping point",
+)
 
 
 SUMMED = [e for e in EVERYTHING if e.adjacency == "add-remove" and (e.case is None or e.case.variant != "primal")]

@@ -16,6 +16,7 @@ from tacit.kernels import columns, rows
 from tacit.privacy import float_sum_slack
 
 ROWS_ALONE = Path(__file__).with_name("test_rows_alone.py")
+EXPONENTIAL = Path(__file__).parents[1] / "problems" / "test_exponential.py"
 
 
 def test_the_slack_covers_sums_in_any_order():
@@ -56,7 +57,7 @@ def test_values_are_those_of_the_row_alone_on_other_processors(processor, tmp_pa
     if processor != "generic" and not runs_here(processor):
         pytest.skip(f"this processor does not run code for {processor}")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", str(ROWS_ALONE)],
+        [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", ROWS_ALONE, EXPONENTIAL],
         env={**os.environ, **place},
         capture_output=True,
         text=True,

@@ -9,7 +9,18 @@ import pytest
 from scipy.sparse import csr_array
 
 import tacit
-from tacit import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, PrivateScaler, Ridge
+from tacit import (
+    PCA,
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivateEncoder,
+    PrivateScaler,
+    Ridge,
+    make_private_pipeline,
+)
 from tacit.federated import (
     FeatureSharing,
     FederatedLasso,
@@ -36,6 +47,7 @@ def problem(n=300, d=4, seed=0):
 X, VALUES = problem()
 LABELS = (VALUES > 4.0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+TEXTS = pd.DataFrame({"kind": np.resize(["x", "y", "é=ü"], 300), "a": X[:, 0], "size": np.resize(["S", "L"], 300)})
 BLOCKS = [np.clip(X[:, :1], -1, 1), np.clip(X[:, 2:], -1, 1)]
 
 
@@ -82,6 +94,14 @@ MAKERS = {
     "pca in noise": lambda: PCA(None, 0.01).fit(X),
     "stochastic pca": lambda: PCA(2, 5.0, solver="stochastic").fit(X),
     "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
+    "encoder": lambda: PrivateEncoder(5.0, missing_indicator=["a"]).fit(TEXTS),
+    "encoder of declared ones": lambda: PrivateEncoder(categories={0: ["x"], "size": ("S", "L")}).fit(TEXTS),
+    "pipeline": lambda: make_private_pipeline(
+        PrivateEncoder(), LogisticRegression(bounds={"a": (-3.0, 3.0)}), epsilon=5.0, random_state=7
+    ).fit(TEXTS, WORDS[LABELS]),
+    "pipeline of three": lambda: make_private_pipeline(
+        PrivateEncoder(max_categories=5), PrivateScaler(), Ridge(), epsilon=5.0, shares={"privateencoder": 0.3}
+    ).fit(TEXTS, VALUES),
     "clipper": lambda: tacit.RowClipper(2.0).fit(X),
     "federated lasso": lambda: federated(FederatedLasso, VALUES, y_bounds=(0.0, 8.0)),
     "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0, **CHOSEN),
@@ -108,6 +128,8 @@ def rows(name):
         return pd.DataFrame({"kind": ["x", "y", None], "d": [1.0, np.nan, 3.0], "a": [0, 1, 2], "more": 0.0})
     if name.startswith("federated"):
         return BLOCKS
+    if name.startswith(("encoder", "pipeline")):
+        return TEXTS
     return FRAME if hasattr(model, "feature_names_in_") else csr_array(X) if "sparse" in name else X
 
 

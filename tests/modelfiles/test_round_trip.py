@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 
 import tacit
-from tacit import LogisticRegression, Ridge
+from tacit import LogisticRegression, PrivateEncoder, PrivateScaler, Ridge
 from tacit.modelfiles import classes
 from tacit.modelfiles.table import TableModel
 from tacit.solvers import Coordinate
@@ -33,8 +33,9 @@ def same(one, other):
         return type(one) is type(other) and one.shape == other.shape and (one != other).nnz == 0
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-    if isinstance(one, TableModel | Ridge | Coordinate):
-        return same(dict(sorted(vars(one).items())), dict(sorted(vars(other).items())))
+    if isinstance(one, TableModel | Coordinate | LogisticRegression | Ridge | PrivateEncoder | PrivateScaler):
+        told = [{k: v for k, v in sorted(vars(m).items()) if k not in classes.WITHHELD} for m in (one, other)]
+        return type(one) is type(other) and same(*told)
     return one == other
 
 
@@ -82,7 +83,7 @@ def test_what_is_loaded_can_be_used_further(name, tmp_path):
     model, table = made(name), rows(name)
     read = again(model, tmp_path)
     assert text_of(read, tmp_path) == text_of(model, tmp_path)
-    if hasattr(model, "to_sklearn"):
+    if hasattr(model, "to_sklearn") and name not in ("encoder", "pipeline of three"):  # an indicator, a scaler
         for method in ("predict", "transform"):
             if hasattr(model, method):
                 expected = getattr(model.to_sklearn(), method)(table)

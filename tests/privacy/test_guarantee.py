@@ -219,15 +219,15 @@ def test_malformed_guarantees_are_refused(change):
         Guarantee.from_json(json.dumps({**GOOD, **change}))
 
 
-@pytest.mark.parametrize("missing", sorted(set(GOOD) - {"unit", "n_units"}))
+@pytest.mark.parametrize("missing", sorted(set(GOOD) - {"unit", "n_units", "d0"}))
 def test_missing_fields_are_refused(missing):
     values = {name: value for name, value in GOOD.items() if name != missing}
-    with pytest.raises(ValueError, match="a guarantee has exactly the fields adjacency, delta, epsilon"):
+    with pytest.raises(ValueError, match="a guarantee has exactly the fields adjacency, d0, delta, epsilon"):
         Guarantee.from_dict(values)
 
 
 def test_a_guarantee_from_before_there_were_units_is_about_rows():
-    older = {name: value for name, value in GOOD.items() if name not in ("unit", "n_units")}
+    older = {name: value for name, value in GOOD.items() if name not in ("unit", "n_units", "d0")}
     said = Guarantee.from_dict(older)
     assert said == Guarantee.from_dict(GOOD)
     assert (said.unit, said.n_units) == ("row", said.n_rows)

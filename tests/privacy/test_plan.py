@@ -32,7 +32,7 @@ def release(name="r", kind="gaussian", **kwargs):
         (
             {"kind": "uniform"},
             ValueError,
-            "kind must be one of 'gaussian', 'laplace', 'exponential', 'objective', got 'uniform'",
+            "kind must be one of 'gaussian', 'laplace', 'exponential', 'objective', 'thresholded', got 'uniform'",
         ),
         ({"kind": None}, ValueError, "kind must be one of .* got None"),
         ({"count": 0}, ValueError, "count must be at least 1, got 0"),

@@ -4,6 +4,7 @@ table       `Table`: arrays, CSR matrices and streams as blocks of rows, read ag
 centred     `CentredRows`: the rows of a PCA, their sums, and how far one row moves each of them
 bounded     `Bounded`, the rows that an algorithm is handed, and `Scaling`, the units they are in
 passes      `Passes`: sums over bounded rows
+weighted    `WeightedPasses`: the same, where classes have weights
 moves       `Moves`: how far one row moves a sum
 clip        rows clipped to a norm, each by itself
 validate    scikit-learn's validation, with messages that do not quote the data
@@ -15,6 +16,7 @@ from tacit.blocks.clip import SHRINK, clip_rows, row_norm
 from tacit.blocks.moves import Moves
 from tacit.blocks.passes import Passes
 from tacit.blocks.table import Table
+from tacit.blocks.weighted import WeightedPasses
 
 __all__ = [
     "SHRINK",
@@ -25,6 +27,7 @@ __all__ = [
     "Passes",
     "Scaling",
     "Table",
+    "WeightedPasses",
     "clip_rows",
     "row_norm",
 ]

@@ -21,11 +21,16 @@ from tacit.problems.task import LinearTask
 
 
 class Passes:
-    """Passes over the rows; every sum it returns is private until it has noise, and `moves` has its sensitivity."""
+    """Passes over the rows; every sum it returns is private until it has noise.
+
+    `moves` has the sensitivity of `gradient`, `blocked` those of `second_moments`, `squares` and `curvature_times`.
+    """
+
+    heaviest: float = 1.0  # what a row weighs at most: it moves every sum by so many times its own term
 
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
-        self.moves = Moves.of(task)
+        self.moves, self.blocked = Moves.of(task), Moves.in_blocks(task.n)
         self._Z = data.Z
         self._bias = 1.0 if task.fit_intercept else 0.0
         self._norms = np.empty(len(data.targets))
@@ -44,6 +49,16 @@ class Passes:
         gradient = kernels.sparse_gradient if isinstance(self._Z, csr_array) else kernels.dense_gradient
         gradient(self._block, w, code, shape, clip, out)
         return out
+
+    def residuals(self, w: Floats) -> Floats:
+        """The sum of the slopes of the loss, for each output, row by row; one whose numbers overflow adds nothing."""
+        margins = np.empty((len(w), len(self._norms)))
+        fill = kernels.sparse_margins if isinstance(self._Z, csr_array) else kernels.dense_margins
+        for weights, out in zip(w, margins, strict=True):
+            fill(self._block.rows, self._bias, weights, out)
+        slopes = self._task.loss.derivative(margins.T if len(w) > 1 else margins[0], self._block.targets)
+        slopes = slopes.reshape(-1, len(w)) * SHRINK
+        return np.asarray(np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0).sum(axis=0))
 
     def second_moments(self, radius: float) -> Floats:
         """The sum of z z^T over rows clipped to `radius`, intercept last."""

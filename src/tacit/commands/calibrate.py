@@ -175,13 +175,7 @@ def _times(arguments: Namespace, releases: int) -> list[tuple[int, float]]:
     for name, values in (("--count", counts), ("--sampling", samplings)):
         if len(values) not in (1, releases):
             raise ValueError(f"{name} takes one number, or one for each of {releases} releases, got {len(values)}")
-    return list(
-        zip(
-            counts * releases if len(counts) == 1 else counts,
-            samplings * releases if len(samplings) == 1 else samplings,
-            strict=True,
-        )
-    )
+    return [(counts[k % len(counts)], samplings[k % len(samplings)]) for k in range(releases)]
 
 
 def _recomputed(path: Path, delta: float | None) -> Answer:
@@ -189,7 +183,7 @@ def _recomputed(path: Path, delta: float | None) -> Answer:
         guarantee = Guarantee.from_json(path.read_text(encoding="utf8"))
     except ValueError as error:
         raise ValueError(f"{path} holds no guarantee: {error}") from None
-    at = guarantee.delta if delta is None else checks.open_unit("delta", delta)
+    at = guarantee.delta_of_event if delta is None else checks.open_unit("delta", delta - guarantee.d0)
     return Answer(guarantee.event, at, asked=guarantee.epsilon if delta is None else None, fit=str(guarantee))
 
 

@@ -1,12 +1,12 @@
 """`tacit fit`: a table in, a private model and a report out."""
 
 import os
-import secrets
 import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,19 @@ from sklearn.base import is_classifier
 import tacit
 from tacit.commands import say, tables
 from tacit.commands.schema import Schema, quoted, split
-from tacit.estimators import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from tacit.estimators import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivatePipeline,
+    Ridge,
+)
 from tacit.modelfiles import Column, TableModel, save
-from tacit.modelfiles.table import encoder, feature_names
+from tacit.modelfiles.files import write_whole
+from tacit.modelfiles.table import encoder, feature_names, filled
+from tacit.preprocessing import PrivateEncoder
 from tacit.report.model import Remark, write
 
 MODELS: dict[str, Any] = {
@@ -43,34 +53,56 @@ _PACKAGE = Path(tacit.__file__).parent
 def run(arguments: Namespace) -> int:
     """Read, fit, write the model and the report, and say what was given away."""
     schema = Schema() if arguments.schema is None else Schema.load(arguments.schema)
-    schema = schema.with_words(arguments.categories, arguments.drop, arguments.fill, arguments.classes)
+    schema = schema.with_words(
+        arguments.categories, arguments.numbers, arguments.drop, arguments.fill, arguments.classes
+    )
     target = arguments.target or schema.target
     if target is None:
         raise ValueError("--target is missing: name the column to predict")
     out = _place(arguments.out, arguments.sklearn)
     _check_places(arguments.data, out, arguments.report)
+    name = _model_name(arguments, schema, target)
     table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
-    name = _model_name(arguments, schema, table.y)
-    features = feature_names(table.columns)
-    say(f"{len(table.y):,} rows; {len(table.columns)} columns become {len(features)} features; {_reason(name, target)}")
-    model = _model(name, arguments, schema)
     y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
     with _own_warnings("tacit fit"):
-        model.fit(encoder(table.columns).transform(table.frame), y)
+        whole, model, features = _fitted(table, name, y, arguments, schema)
+    say(f"{len(table.y):,} rows; {len(table.columns)} columns became {len(features)} features; {_reason(name, target)}")
     remarks = list(_remarks(table))
     not_covered = tuple((remark.grade, remark.text) for remark in remarks)
-    whole = TableModel(model, table.columns, target, not_covered)
+    whole = TableModel(whole, _named(table), target, not_covered)
     if arguments.sklearn:
         _export(whole, out)
     else:
         save(whole, out)
     if arguments.report is not None:
-        note = _note(table.columns)
+        note = _note([] if table.found else table.columns)
         write(arguments.report, model, names=features, target=target, note=note, remarks=remarks)
-    print(model.guarantee_)
+    print(whole.guarantee_)
     written = [out] if arguments.report is None else [out, arguments.report]
     print(f"Wrote {' and '.join(map(str, written))}.")
     return 0
+
+
+def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema: Schema) -> tuple[Any, Any, list[str]]:
+    """The fitted whole, the model in it, and the names of its features: a pipeline where not all is declared."""
+    model = _model(name, arguments, schema)
+    if not table.found:
+        model.fit(encoder(table.columns).transform(table.frame), y)
+        return model, model, feature_names(table.columns)
+    told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
+    texts = [column for column in table.found if not tables.is_number(table.frame[column])]
+    first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
+    terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
+    model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
+    whole = PrivatePipeline([("encoder", first), ("model", model)], **terms).fit(filled(table.frame, table.columns), y)
+    return whole, whole[-1], list(whole[:-1].get_feature_names_out())
+
+
+def _named(table: tables.Frame) -> tuple[Column, ...]:
+    """How columns are read: as declared, but for the categories, which the encoder of a pipeline has by itself."""
+    if not table.found:
+        return table.columns
+    return tuple(Column(c.name, c.categories if c.fill is not None else None, c.fill) for c in table.columns)
 
 
 def _place(out: Path | None, sklearn: bool) -> Path:
@@ -100,8 +132,8 @@ def _check_places(data: Path, out: Path, report: Path | None) -> None:
         raise ValueError("--out and --report name the same file")
 
 
-def _model_name(arguments: Namespace, schema: Schema, y: Any) -> str:
-    """The model: as told, else by what is declared, else by whether the target is a number, whatever its values are."""
+def _model_name(arguments: Namespace, schema: Schema, target: str) -> str:
+    """The model: as told, else by what is declared; what nobody declared is not read off the data."""
     task = arguments.task
     if arguments.model is not None:
         if task is not None and TASKS[arguments.model] != task:
@@ -109,7 +141,11 @@ def _model_name(arguments: Namespace, schema: Schema, y: Any) -> str:
         task = TASKS[arguments.model]
     bounds = arguments.y_bounds or schema.y_bounds
     if task is None and schema.classes is None and bounds is None:
-        task = "regression" if tables.is_number(y) and not tables.is_truth(y) else "classification"
+        said = f"tacit fit {arguments.data} --target {target} --epsilon {arguments.epsilon:g} --task"
+        raise ValueError(
+            f"is {target!r} a class or a number? Nothing was spent; say it with one of: {said} classification; or"
+            f" {said} regression (--classes, --y-bounds and a schema say it too)"
+        )
     elif task is None:
         task = "regression" if schema.classes is None else "classification"
     if task == "regression" and schema.classes is not None:
@@ -175,12 +211,6 @@ def _remarks(table: tables.Frame) -> Iterator[Remark]:
             f"The categories of {quoted(table.learned)} were read off the data, as --public-categories asked: the list"
             " tells whether anyone has a category.",
         )
-    if table.guessed:
-        yield Remark(
-            "told",
-            f"That every value of {quoted(table.guessed)} is a number: the columns were not declared, and anything else"
-            " would have been refused.",
-        )
     yield Remark("public", "What was declared: categories, classes, bounds, constants for missing values.")
 
 
@@ -195,7 +225,7 @@ def _note(columns: Sequence[Column]) -> str | None:
 
 
 def _export(whole: TableModel, path: Path) -> None:
-    """A scikit-learn pipeline as a pickle, with plain values that say what it is. The whole file or none."""
+    """A scikit-learn pipeline as a pickle, with plain values that say what it is."""
     import joblib
 
     pipeline = whole.to_sklearn()
@@ -206,12 +236,9 @@ def _export(whole: TableModel, path: Path) -> None:
         "columns": [column.to_dict() for column in whole.columns],
         "not_covered": list(whole.not_covered),
     }
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        joblib.dump(pipeline, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    pickled = BytesIO()
+    joblib.dump(pipeline, pickled)
+    write_whole(path, pickled.getvalue())
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from tacit.commands import tables
+from tacit.estimators import PrivatePipeline
 from tacit.modelfiles import Column, TableModel, load
 
 
@@ -21,9 +22,14 @@ def run(arguments: Namespace) -> int:
     model, columns = _model(arguments.model, arguments.trust_pickle)
     if arguments.proba and not hasattr(model, "predict_proba"):
         raise ValueError("--proba needs a classifier with probabilities (--model logistic), and this model has none")
-    rows = tables.read_features(arguments.data, columns, arguments.separator)
+    inner = getattr(model, "model", model)
+    if isinstance(inner, PrivatePipeline):
+        rows = tables.read_undeclared(arguments.data, inner[0].columns_, arguments.separator)
+    else:
+        rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}
-    frame = tables.pandas().DataFrame(out)
+    kept = {name: tables.read_column(arguments.data, name, arguments.separator) for name in arguments.keep}
+    frame = tables.pandas().DataFrame(kept | out)
     if arguments.out is None:
         frame.to_csv(sys.stdout, index=False)
     else:

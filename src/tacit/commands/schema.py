@@ -58,13 +58,19 @@ class Schema:
         )
 
     def with_words(
-        self, categories: Iterable[str], drop: str | None, fill: Iterable[str], classes: str | None
+        self,
+        categories: Iterable[str],
+        numbers: str | None,
+        drop: str | None,
+        fill: Iterable[str],
+        classes: str | None,
     ) -> "Schema":
         """The same with what was said on the command line, which goes before the file."""
         told = dict(named("--categories", text) for text in categories)
         constants = dict(named("--fill", text) for text in fill)
+        known: dict[str, Categories | None] = dict.fromkeys(split(numbers or ""))
         return Schema(
-            self.columns | {name: parsed(f"--categories {name}", text) for name, text in told.items()},
+            self.columns | known | {name: parsed(f"--categories {name}", text) for name, text in told.items()},
             self.drop if drop is None else tuple(split(drop)),
             self.fill | constants,
             self.target,

@@ -13,18 +13,17 @@ import numpy as np
 
 from tacit.commands.schema import Schema, number, quoted
 from tacit.modelfiles.table import Categories, Column, pandas
-
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")  # in a column of numbers; in one of text only the empty cell
+from tacit.preprocessing.coding import MISSING, Coded
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The features as declared, the target, and what was not declared but read off the data."""
+    """The features, the target, and what was not declared."""
 
     frame: Any
     columns: tuple[Column, ...]
     y: Any
-    guessed: tuple[str, ...]  # columns that were taken for numbers because they hold nothing else
+    found: tuple[str, ...]  # columns of which nothing is declared: what they are is found privately
     learned: tuple[str, ...]  # columns whose categories were read off the data, by leave of the user
 
     def __repr__(self) -> str:
@@ -47,10 +46,13 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
     text = {column.name for column in declared if column.is_text}
     if schema.classes is not None and isinstance(schema.classes[0], str):
         text.add(target)
-    frame = _frame(path, [*features, target], text, separator)
-    undeclared = [name for name in features if name not in schema.columns]
+    # A constant for missing values says what a column is, too.
+    undeclared = [
+        name for name in features if name not in schema.columns and (name in public or name not in schema.fill)
+    ]
     learned = tuple(name for name in undeclared if name in public)
-    _refuse_text(frame, [name for name in undeclared if name not in public])
+    found = tuple(name for name in undeclared if name not in public)
+    frame = _frame(path, [*features, target], text | set(() if _is_parquet(path) else found), separator)
     columns = []
     for name in learned:
         if not is_number(frame[name]):
@@ -61,8 +63,8 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
     y = frame.pop(target)
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
-    guessed = tuple(name for name in undeclared if name not in public)
-    return Frame(_prepared(frame, columns), tuple(columns), y, guessed, learned)
+    prepared = _prepared(frame, columns, found) if found else _prepared(frame, columns)
+    return Frame(prepared, tuple(columns), y, found, learned)
 
 
 def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
@@ -75,9 +77,31 @@ def read_features(path: Path, columns: Sequence[Column], separator: str | None =
     return _prepared(_frame(path, [column.name for column in columns], text, separator), columns)
 
 
+def read_undeclared(path: Path, columns: Sequence[Coded], separator: str | None = None) -> Any:
+    """A table to predict on with a model that found out what its columns are."""
+    names = [column.name for column in columns]
+    lacking = sorted(set(names) - set(header(path, separator)))
+    if lacking:
+        raise ValueError(f"{path} lacks columns of the model: {quoted(lacking)}")
+    text = {column.name for column in columns if column.is_text or column.parsed}
+    return _prepared(_frame(path, names, text, separator), [Column(name) for name in names], tuple(text))
+
+
+def read_column(path: Path, name: str, separator: str | None = None) -> Any:
+    """One column as text, to be carried along."""
+    if name not in header(path, separator):
+        raise ValueError(f"{path} has no column {name!r}")
+    return _frame(path, [name], {name}, separator)[name]
+
+
 def is_number(values: Any) -> bool:
     """Whether a column holds numbers, or truth values."""
     return bool(pandas().api.types.is_numeric_dtype(values))
+
+
+def is_typed(path: Path) -> bool:
+    """Whether the file itself says what its columns are."""
+    return _is_parquet(path)
 
 
 def is_truth(values: Any) -> bool:
@@ -156,8 +180,11 @@ def _reading(path: Path, read: Any) -> Any:
     raise ValueError(f"{path} cannot be read as a {'parquet' if _is_parquet(path) else 'csv'} table: {message}")
 
 
-def _prepared(frame: Any, columns: Iterable[Column]) -> Any:
-    """The columns as numbers or text, every value there or to be filled."""
+def _prepared(frame: Any, columns: Iterable[Column], holes: Collection[str] | None = None) -> Any:
+    """The columns as numbers or text, every value there or to be filled.
+
+    With `holes` values may be missing; the columns named there stay as they are, but for texts of cells.
+    """
     pd = pandas()
     if len(frame) == 0:
         raise ValueError("the table has no rows")
@@ -165,7 +192,9 @@ def _prepared(frame: Any, columns: Iterable[Column]) -> Any:
     missing, wrong, infinite = [], [], []
     for column in columns:
         values = frame[column.name]
-        if column.fill is None and values.isna().any():
+        if holes is not None and column.name in holes:
+            out[column.name] = values if is_number(values) else values.astype(object).where(values.notna(), None)
+        elif holes is None and column.fill is None and values.isna().any():
             missing.append(column.name)
         elif column.is_text:
             out[column.name] = values.astype(object).where(values.notna(), np.nan)
@@ -188,17 +217,6 @@ def _prepared(frame: Any, columns: Iterable[Column]) -> Any:
     if infinite:
         raise ValueError(f"infinite values in {quoted(infinite)}")
     return pd.DataFrame(out)
-
-
-def _refuse_text(frame: Any, names: list[str]) -> None:
-    text = [name for name in names if not is_number(frame[name])]
-    if text:
-        listed = ",".join(text)
-        raise ValueError(
-            f"columns that are not numbers need declared categories: {quoted(text)}. Declare them, as in --categories"
-            f" '{text[0]}=a,b,c' or in a schema file; leave them out with --drop '{listed}'; or, if their categories"
-            f" may become public, have them read off the data with --public-categories '{listed}'"
-        )
 
 
 def _as_text(values: Any) -> Any:

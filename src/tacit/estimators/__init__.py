@@ -6,6 +6,7 @@ An estimator validates and composes; `fit` is the path of a fit; no numerics and
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
 from tacit.estimators.fit import FewRowsWarning
 from tacit.estimators.pca import PCA
+from tacit.estimators.pipeline import PrivatePipeline, make_private_pipeline
 from tacit.estimators.regressors import ElasticNet, Lasso, LinearRegression, Ridge
 
 __all__ = [
@@ -16,5 +17,7 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "PrivatePipeline",
     "Ridge",
+    "make_private_pipeline",
 ]

@@ -136,14 +136,14 @@ class PrivateLinearModel(BaseEstimator):
             d=d,
             sparse=not isinstance(X, np.ndarray),
             unit=Unit("row", n),
-            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
+            budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=5),  # type: ignore[arg-type]
         )
 
     def _keep(self, task: LinearTask, fitted: Fitted) -> LinearModel:
         """Keep what a fit released; the model, in the user's units."""
         units: Units = fitted.units
         if units.warning is not None:
-            warnings.warn(units.warning, FewRowsWarning, stacklevel=3)
+            warnings.warn(units.warning, FewRowsWarning, stacklevel=4)
         model = units.model(fitted.result, task.penalty)
         self.clip_low_, self.clip_high_ = units.features.low, units.features.high
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise

@@ -1,7 +1,7 @@
 """Private classifiers: labels as numbers on the way in, margins as labels on the way out."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,11 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.estimators.fit import private_fit
+from tacit.estimators.fit import Fitted, private_fit
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
-from tacit.problems.declared import inverse_strength
+from tacit.problems.declared import class_weights, inverse_strength
+from tacit.problems.task import LinearTask
 from tacit.solvers import choose
 
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
@@ -45,16 +46,30 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
     C: Any = 1.0
     l1_radius: float | None = None
     classes: Any = None
+    class_weight: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        class_weights(self.class_weight)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model, spending the whole budget."""
         X, y = self._validated(X, y)
-        self.classes_, numbers = self._encode(y)
-        K = len(self.classes_)
-        targets = numbers * 2.0 - 1.0 if K == 2 else numbers.astype(np.float64)
-        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
+        task, targets = self._asked(X, y)
         solver = choose(self.solver, task)
         fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+        return self._learned(task, fitted)
+
+    def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
+        """The public facts of a fit, and labels as numbers; of X only the shape and the storage are read."""
+        self.classes_, numbers = self._encode(y)
+        K = len(self.classes_)
+        targets = np.asarray(numbers * 2.0 - 1.0 if K == 2 else numbers, dtype=np.float64)
+        task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
+        return replace(task, class_weight=class_weights(self.class_weight, self.classes_)), targets
+
+    def _learned(self, task: LinearTask, fitted: Fitted) -> Self:
+        """Keep the model that was found."""
         model = self._keep(task, fitted)
         self.coef_: Any = model.coef  # CSR after `sparsify`
         self.intercept_ = model.intercept

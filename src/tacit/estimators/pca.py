@@ -121,8 +121,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
         self._check_parameters()
-        X = validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
-        table = Table.of(canonical(X))
+        table = Table.of(canonical(self._validated(X)))
         task, solver = self._asked(table, streamed=False)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
@@ -196,6 +195,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "n_components must be an integer of at least 1 or None; a part of the variance or 'mle' would choose it"
                 f" from the private spectrum. Got {k!r}"
             )
+
+    def _validated(self, X: Any) -> Any:
+        """X as an array or CSR; what is bad raises here, before any budget is spent."""
+        return validated(self, X, accept_sparse="csr", dtype=_FLOATS, ensure_min_samples=2)
 
     def _stream(self, start: Callable[[], Iterable[Any]]) -> Table:
         """The first pass: what is bad in any block raises here, before any budget is spent."""

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.fit import private_fit
+from tacit.estimators.fit import Fitted, private_fit
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.problems import SQUARED
 from tacit.problems.declared import interval, penalty_strength
+from tacit.problems.task import LinearTask
 from tacit.solvers import choose
 
 Strength = Floats | float
@@ -45,14 +46,22 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model, spending the whole budget."""
         X, y = self._validated(X, y, y_numeric=True)
+        task, targets = self._asked(X, y)
+        solver = choose(self.solver, task)
+        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
+        return self._learned(task, fitted)
+
+    def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
+        """The public facts of a fit, and the target; of X only the shape and the storage are read."""
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
-        table = X, np.asarray(y, dtype=np.float64)
         l2, l1 = self._penalty(*X.shape)
         bounds = None if self.y_bounds is None else interval("y_bounds", self.y_bounds)
-        task = self._task(X, SQUARED, l2=l2, l1=l1, y_bounds=bounds)
-        solver = choose(self.solver, task)
-        model = self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        return self._task(X, SQUARED, l2=l2, l1=l1, y_bounds=bounds), np.asarray(y, dtype=np.float64)
+
+    def _learned(self, task: LinearTask, fitted: Fitted) -> Self:
+        """Keep the model that was found."""
+        model = self._keep(task, fitted)
         self.coef_, self.intercept_ = model.coef[0], float(model.intercept[0])
         self.y_bounds_ = model.y_bounds
         return self

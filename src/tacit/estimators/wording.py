@@ -26,7 +26,11 @@ ROW_NORM = """bounds : pair, sequence of pairs or dict, default=None
 Y_BOUNDS = """y_bounds : pair of float, default=None
         Public bounds on the target, to which it is clipped. None: found privately."""
 
-CLASSES = """classes : array-like, default=None
+CLASSES = """class_weight : dict or "balanced", default=None
+        What a row of each class weighs next to others. A dict is public, and a class that it does not name weighs 1.
+        "balanced" releases the class counts inside the same budget, and gives classes the same weight together, with
+        factors from 0.1 to 10. Noise grows with the largest weight. The solvers are "gradient" and "sgd".
+    classes : array-like, default=None
         The class labels. None learns them from y, which tells whether anyone has a class; declare them where that
         matters."""
 

@@ -22,7 +22,7 @@ from tacit.kernels.given import Block, Csr, Noise
 from tacit.kernels.rows import sparse_add_outer, sparse_outputs
 from tacit.privacy.noise.kernels import release_one
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import IS_HINGE, IS_SQUARED, IS_SQUARED_HINGE
+from tacit.problems.slopes import IS_HINGE, IS_SQUARED, IS_SQUARED_HINGE, sigmoid
 
 EXACT, NEWTON = 0, 1
 _EDGE = 1e-12  # dual variables of the logistic loss stay this far inside (0, 1)
@@ -69,7 +69,7 @@ def _logistic_share(b: float, margin: float, s: float, inner: int) -> float:
     t = min(max(math.log(at / (1.0 - at)), low), high)
     last = high - low
     for _ in range(100):
-        c = 1.0 / (1.0 + math.exp(-t))
+        c = sigmoid(t)
         value = t + margin + s * (c - b)
         if value > 0.0:
             high = t
@@ -85,7 +85,7 @@ def _logistic_share(b: float, margin: float, s: float, inner: int) -> float:
         t = after
         if last <= near:
             break
-    return 1.0 / (1.0 + math.exp(-t))
+    return sigmoid(t)
 
 
 @kernel

@@ -19,7 +19,7 @@ import numpy as np
 from tacit._types import Flags, Floats, Places, Table
 from tacit.kernels.given import Block, Csr, sparse_add, sparse_dot
 from tacit.problems.compiled import kernel
-from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, slope
+from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, sigmoid, slope
 
 BLOCK = 1024
 
@@ -220,8 +220,7 @@ def residual_sums(
     for i in range(len(factors)):
         if factors[i] > 0.0:
             margin = sparse_dot(i, data, indices, indptr, weights, 0.0) * factors[i] + offset
-            small = math.exp(-abs(margin))
-            likely = 1.0 / (1.0 + small) if margin > 0.0 else small / (1.0 + small)
+            likely = sigmoid(margin)
             residual = max(-clip, min(clip, (1.0 if positive[i] else 0.0) - likely))
             if math.isfinite(residual):
                 total += residual * bias

@@ -6,14 +6,11 @@ degree 7 gives exp(r) for |r| <= ln(2) / 2, and shifting k into the exponent fie
 of the truth, which as the derivative of a loss is far below what any noise or any stopping rule leaves.
 """
 
-from typing import Any
-
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from tacit.problems.compiled import kernel
+from tacit.problems.exponential import bits_of, from_bits
 
 _ONE, _FARTHEST = np.float32(1.0), np.float32(87.0)
 _PER_OCTAVE = np.float32(1.4426950408889634)
@@ -21,22 +18,6 @@ _ROUNDER = np.float32(1.5 * 2.0**23)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.1219444e-4)  # their sum is ln 2; the first has few bits
 _C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(c) for c in (1 / 2, 1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040))
 _BIAS, _MANTISSA_BITS = np.int32(127), np.int32(23)
-
-
-def _same_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
-
-
-@intrinsic  # type: ignore[misc]
-def _bits(_: Any, __: Any) -> Any:
-    """The bits of a float32, as an int32."""
-    return types.int32(types.float32), _same_bits
-
-
-@intrinsic  # type: ignore[misc]
-def _from_bits(_: Any, __: Any) -> Any:
-    """The float32 with these bits."""
-    return types.float32(types.int32), _same_bits
 
 
 @kernel
@@ -52,7 +33,7 @@ def _exp(x: np.float32) -> np.float32:
     p = p * r + _C2
     p = p * r + _ONE
     p = p * r + _ONE
-    return p * _from_bits(np.int32(np.int32(_bits(shifted) + _BIAS) << _MANTISSA_BITS))
+    return p * from_bits(np.int32(np.int32(bits_of(shifted) + _BIAS) << _MANTISSA_BITS))
 
 
 @kernel

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.linalg import eigh, qr, svdvals
 
 from tacit._types import Floats
+from tacit.blocks.table import is_sparse
 from tacit.metrics import inputs
 
 _SQUARE = 2_000  # up to this many columns the optimum is found from the d x d matrix
@@ -44,7 +45,7 @@ def captured_variance_ratio(components: ArrayLike, X: Any, *, center: bool = Tru
     0.25
     """
     basis = _basis("components", components)
-    table = _sparse_table(X) if _is_sparse(X) else inputs.numbers("X", X, dimensions=(2,))
+    table = _sparse_table(X) if is_sparse(X) else inputs.numbers("X", X, dimensions=(2,))
     d = table.shape[1]
     if d != len(basis):
         raise ValueError(f"components must have as many columns as X, {d}, got {len(basis)}")
@@ -106,7 +107,7 @@ def _optimum(table: Any, mean: Floats, k: int) -> float:
     n, d = table.shape
     if d <= _SQUARE:
         gram = table.T @ table
-        square = (gram.toarray() if _is_sparse(gram) else gram) - n * np.outer(mean, mean)
+        square = (gram.toarray() if is_sparse(gram) else gram) - n * np.outer(mean, mean)
         return float(np.sum(eigh(square, eigvals_only=True, subset_by_index=[d - min(k, d), d - 1])))
     centred = sparse.linalg.LinearOperator(
         (n, d),
@@ -115,7 +116,7 @@ def _optimum(table: Any, mean: Floats, k: int) -> float:
         dtype=np.float64,
     )
     if k >= min(n, d):
-        return float(table.power(2).sum() if _is_sparse(table) else np.square(table).sum()) - n * float(mean @ mean)
+        return float(table.power(2).sum() if is_sparse(table) else np.square(table).sum()) - n * float(mean @ mean)
     start = np.ones(min(n, d))
     return float(np.square(sparse.linalg.svds(centred, k, return_singular_vectors=False, v0=start)).sum())
 
@@ -144,7 +145,3 @@ def _basis(name: str, rows: ArrayLike) -> Floats:
     if diagonal[-1] <= 1e-12 * diagonal[0]:
         raise ValueError(f"{name} must have linearly independent rows")
     return np.asarray(q)
-
-
-def _is_sparse(X: Any) -> bool:
-    return bool(sparse.issparse(X))

@@ -77,13 +77,15 @@ def check_plan(plan: Promise, guarantee: Guarantee) -> None:
     budget = plan.budget
     if (budget.epsilon, budget.delta, budget.adjacency) != (guarantee.epsilon, guarantee.delta, guarantee.adjacency):
         raise ValueError("plan_ and the guarantee have different budgets")
+    if not math.isclose(plan.plan.d0(budget.delta), guarantee.d0, rel_tol=1e-12):
+        raise ValueError("plan_ and the guarantee keep different parts of delta for thresholded counts")
     if not _same(events.to_dict(plan.event), events.to_dict(guarantee.event)):
         raise ValueError("plan_ and the guarantee have different releases")
 
 
 @lru_cache(maxsize=256)
 def _holds(guarantee: Guarantee) -> bool:
-    event, delta, stated = guarantee.event, guarantee.delta, guarantee.epsilon * (1.0 + TOLERANCE)
+    event, delta, stated = guarantee.event, guarantee.delta_of_event, guarantee.epsilon * (1.0 + TOLERANCE)
     by_pld = accounting.uses_pld(event, delta)  # raises if no accountant knows the event
     parts = accounting.merged(event)
     if all(isinstance(leaf, GaussianDpEvent | ZCDpEvent | NonPrivateDpEvent) for leaf, _ in parts):  # a closed form

@@ -12,13 +12,23 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from tacit.estimators import PCA, ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge
+from tacit.estimators import (
+    PCA,
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivatePipeline,
+    Ridge,
+)
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.models import study_of
+from tacit.modelfiles.pipelines import check_encoder, check_pipeline
 from tacit.modelfiles.table import Column, TableModel, feature_names
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.modelfiles.values import parameters_of
-from tacit.preprocessing import PrivateScaler, RowClipper
+from tacit.preprocessing import PrivateEncoder, PrivateScaler, RowClipper
 from tacit.privacy import Budget, checks
 from tacit.problems.bounds import Bounds
 from tacit.problems.declared import declared_size, per_feature
@@ -54,11 +64,12 @@ class Entry:
     parts: tuple[str, ...] = ()  # parameters that are models themselves
     guaranteed: bool = True
     optional: tuple[str, ...] = (NAMES,)  # attributes that some fits leave and others do not
+    has_steps: bool = False  # its parts are fitted steps, by their names
 
     @property
     def parameters(self) -> frozenset[str]:
         """What is written of the constructor's parameters."""
-        return parameters_of(self.kind) - WITHHELD - set(self.parts)
+        return parameters_of(self.kind) - WITHHELD - set(self.parts) - ({"steps"} if self.has_steps else set())
 
     def check(self, model: Any) -> None:
         """Refuse a model that was read, if a parameter is not accepted or its attributes do not fit together."""
@@ -180,6 +191,16 @@ def _scaler(model: Any) -> Sizes:
     return {"d": _width(model)}
 
 
+def _encoder(model: Any) -> Sizes:
+    check_encoder(model)
+    return {"d": _width(model)}
+
+
+def _pipeline(model: Any) -> Sizes:
+    check_pipeline(model)
+    return {}
+
+
 def _clipper(model: Any) -> Sizes:
     declared_size("norm", model.norm)
     return {"d": _width(model)}
@@ -228,7 +249,9 @@ def _table_model(model: TableModel) -> Sizes:
         raise ValueError("columns must be a tuple of columns")
     if len({column.name for column in columns}) < len(columns):
         raise ValueError("columns must have different names")
-    if not hasattr(model.model, "predict") or model.model.n_features_in_ != len(feature_names(columns)):
+    by_itself = isinstance(model.model, PrivatePipeline)  # it encodes the columns
+    width = len(columns) if by_itself else len(feature_names(columns))
+    if not hasattr(model.model, "predict") or model.model.n_features_in_ != width:
         raise ValueError("columns must give as many features as the model has")
     if not isinstance(model.target, str) or not harmless(model.target):
         raise ValueError(f"target must be the name of a column, {HARMLESS}")
@@ -266,7 +289,14 @@ CLASSES: dict[str, Entry] = {
             for kind in (LinearRegression, Ridge, Lasso, ElasticNet)
         ),
         Entry(PCA, _PCA, _pca),
-        Entry(PrivateScaler, ("mean_", "scale_", "clip_low_", "clip_high_", "n_features_in_"), _scaler),
+        Entry(
+            PrivateScaler,
+            ("mean_", "scale_", "clip_low_", "clip_high_", "n_features_in_"),
+            _scaler,
+            optional=(NAMES, "plan_"),
+        ),
+        Entry(PrivateEncoder, ("columns_", "n_features_in_"), _encoder, optional=(NAMES, "plan_")),
+        Entry(PrivatePipeline, ("plan_",), _pipeline, optional=(), has_steps=True),
         Entry(RowClipper, ("n_features_in_",), _clipper, guaranteed=False),
         Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), _federated),
         Entry(FederatedLogisticRegression, (*_FEDERATED, "classes_"), _federated),

@@ -19,7 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import tacit
 from tacit.modelfiles import claims, values
-from tacit.modelfiles.classes import CLASSES
+from tacit.modelfiles.classes import CLASSES, Entry
+from tacit.modelfiles.pipelines import STEPS
+from tacit.modelfiles.pipelines import given as given_steps
 from tacit.modelfiles.values import Json
 from tacit.privacy import Guarantee, checks
 
@@ -74,7 +76,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     document = {"format": FORMAT, "version": VERSION, "written_by": _versions(), "model": _written(model)}
     text = json.dumps(document, indent=1, allow_nan=False)
     _read(text)  # what would be refused is not written
-    _write_whole(Path(path), text + "\n")
+    write_whole(Path(path), f"{text}\n".encode())
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
@@ -139,9 +141,17 @@ def _written(model: Any) -> Json:
         "class": name,
         "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters)},
         "attributes": {key: values.written(getattr(model, key), key) for key in held},
-        "guarantee": model.guarantee_.to_dict() if entry.guaranteed else None,
-        "parts": {key: _written(told[key]) for key in entry.parts},
+        "guarantee": None if not entry.guaranteed or model.guarantee_ is None else model.guarantee_.to_dict(),
+        "parts": {key: _written(part) for key, part in _parts(model, entry).items()},
     }
+
+
+def _parts(model: Any, entry: Entry) -> dict[str, Any]:
+    """The models that a model is made of."""
+    if not entry.has_steps:
+        told = model.get_params(deep=False)
+        return {key: told[key] for key in entry.parts}
+    return dict(model.steps_)
 
 
 def _read(text: str) -> Any:
@@ -177,19 +187,24 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     entry = CLASSES[told["class"]]
     later = values.LATER.get(told["class"], frozenset())
     parameters = values.fields(told["parameters"], entry.parameters, "parameters", later)
-    parts = values.fields(told["parts"], set(entry.parts), "parts")
+    if entry.has_steps and (not isinstance(told["parts"], dict) or not told["parts"]):
+        raise ValueError("parts must be steps")
+    parts = told["parts"] if entry.has_steps else values.fields(told["parts"], set(entry.parts), "parts")
     plain = {name for name, other in CLASSES.items() if not other.parts}
-    model = entry.kind(
-        **{name: values.read(value, name) for name, value in parameters.items()},
-        **{name: _read_model(part, plain) for name, part in parts.items()},
-    )
+    made = {name: _read_model(part, set(STEPS) if entry.has_steps else plain) for name, part in parts.items()}
+    given = {name: values.read(value, name) for name, value in parameters.items()}
+    model = entry.kind(**given, **({"steps": given_steps(made)} if entry.has_steps else made))
+    if entry.has_steps:
+        model.steps_, model._before = list(made.items()), {}
     attributes = told["attributes"]
     if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
     for name, value in attributes.items():
         if name != "plan_":
             setattr(model, name, values.read(value, name))
-    if entry.guaranteed:
+    if told["class"] == "PrivateEncoder" and told["guarantee"] is None:  # it may have found nothing, and says so
+        model.guarantee_ = None
+    elif entry.guaranteed:
         model.guarantee_ = Guarantee.from_dict(told["guarantee"])
         claims.check_parameters(model, model.guarantee_)
         if "plan_" in attributes:
@@ -239,16 +254,16 @@ def _mode(path: Path) -> int | None:
     return stat.S_IMODE(mode) & 0o777 if stat.S_ISREG(mode) else None
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """The whole file or none: under a name that nobody can foresee, then in its place."""
     mode = _mode(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
     try:
-        with open(descriptor, "w", encoding="utf8") as file:
+        with open(descriptor, "wb") as file:
             if mode is not None:
                 part.chmod(mode)
-            file.write(text)
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.metaestimators import available_if
 
+from tacit.estimators import PrivatePipeline
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Guarantee
 
@@ -136,9 +137,13 @@ class TableModel(BaseEstimator):
 
     def to_sklearn(self) -> Pipeline:
         """A scikit-learn pipeline that predicts from the same table without tacit."""
+        if isinstance(self.model, PrivatePipeline):
+            return self.model.to_sklearn()
         return Pipeline([("columns", encoder(self.columns)), *self.model.to_sklearn().steps])
 
     def _encoded(self, X: Any) -> Any:
+        if isinstance(self.model, PrivatePipeline):  # which encodes by itself
+            return filled(X[[column.name for column in self.columns]], self.columns)
         return encoder(self.columns).transform(X)
 
 
@@ -165,6 +170,12 @@ def encoder(columns: Sequence[Column]) -> ColumnTransformer:
     made_up = {column.name: [column.categories[0] if column.categories else 0.0] for column in columns}
     transformer = ColumnTransformer(steps, verbose_feature_names_out=False)
     return transformer.fit(pandas().DataFrame(made_up))
+
+
+def filled(frame: Any, columns: Iterable[Column]) -> Any:
+    """The table with its constants for missing values."""
+    constants = {column.name: column.fill for column in columns if column.fill is not None}
+    return frame.fillna(constants) if constants else frame
 
 
 def feature_names(columns: Iterable[Column]) -> list[str]:

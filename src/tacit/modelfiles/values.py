@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, issparse
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.modelfiles.table import Column
 from tacit.modelfiles.texts import HARMLESS, harmless
+from tacit.preprocessing.coding import Coded
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
 from tacit.solvers import SOLVERS
 from tacit.solvers.pca import PCA_SOLVERS
@@ -36,8 +37,9 @@ OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), 
 
 _LINEAR = frozenset({"bounds"})
 LATER: dict[str, frozenset[str]] = {
-    "LogisticRegression": _LINEAR | {"l1_ratio"},
-    **dict.fromkeys(("LinearSVC", "LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    "LogisticRegression": _LINEAR | {"l1_ratio", "class_weight"},
+    "LinearSVC": _LINEAR | {"class_weight"},
+    **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
@@ -81,6 +83,8 @@ def written(value: Any, where: str) -> Json:
         return {"items": [[written(key, where), written(part, where)] for key, part in value.items()]}
     if isinstance(value, Column):
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
+    if isinstance(value, Coded):
+        return {"coded": {key: written(part, where) for key, part in vars(value).items()}}
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if OPTIONS.get(type(value).__name__) is type(value):
@@ -266,7 +270,7 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = set(Release.__dataclass_fields__)
-    plan = Plan(*(Release(**fields(release, names, where)) for release in releases))
+    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
     return Promise(plan, budget, Unit("row", guarantee.n_units), guarantee.solver, tuple(map(float, multipliers)))
@@ -275,6 +279,11 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
 def _read_column(content: Json, where: str) -> Column:
     told = fields(content, set(Column.__dataclass_fields__), where)
     return Column(**{name: read(part, where) for name, part in told.items()})
+
+
+def _read_coded(content: Json, where: str) -> Coded:
+    told = fields(content, set(Coded.__dataclass_fields__), where)
+    return Coded(**{name: read(part, where) for name, part in told.items()})
 
 
 def _read_float(content: Json, where: str) -> float:
@@ -307,6 +316,7 @@ def _read_items(content: Json, where: str) -> dict[Any, Any]:
 
 _READERS: dict[str, Callable[[Json, str], Any]] = {
     "array": _read_array,
+    "coded": _read_coded,
     "column": _read_column,
     "csr": _read_csr,
     "dict": _read_dict,

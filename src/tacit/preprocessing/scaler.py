@@ -13,7 +13,7 @@ from tacit.blocks.validate import validated
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.scales import MagnitudeScale, MomentScale, Scaling
 from tacit.preprocessing.summaries import Terms
-from tacit.privacy import Budget, Plan
+from tacit.privacy import Budget, Guarantee, Plan
 from tacit.privacy.path import opened
 from tacit.problems.declared import declared_size
 
@@ -77,23 +77,36 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
-        norm = None if self.row_norm is None else declared_size("row_norm", self.row_norm)
-        X = validated(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._validated(X)
         n, d = X.shape
-        scale = MagnitudeScale(n, d) if norm is None else MomentScale(n, d, norm)
+        scale = self._scale(n, d)
         terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
         plan = Plan(*scale.releases(1.0))
         with opened(plan, n, "scaler", self.epsilon, self.delta, values=100 * d, **terms) as gate:
             scaling = scale.run(gate, X)
+        return self._keep(scaling, gate.guarantee)
+
+    def _validated(self, X: Any) -> Any:
+        """X as an array; what is bad raises here, before any budget is spent."""
+        return validated(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+
+    def _scale(self, n: int, d: int) -> MagnitudeScale | MomentScale:
+        """How scales will be found: what that releases follows from public numbers."""
+        if self.row_norm is None:
+            return MagnitudeScale(n, d)
+        return MomentScale(n, d, declared_size("row_norm", self.row_norm))
+
+    def _keep(self, scaling: Scaling, guarantee: Guarantee) -> "PrivateScaler":
+        """Keep what was found."""
         if scaling.lost:
             warnings.warn(
-                f"the budget is too small to find the scale of {scaling.lost} of {d} columns (declare row_norm);"
-                " a pooled scale or 1 was used",
-                stacklevel=2,
+                f"the budget is too small to find the scale of {scaling.lost} of {len(scaling.scale)} columns (declare"
+                " row_norm); a pooled scale or 1 was used",
+                stacklevel=3,
             )
         self.mean_, self.scale_ = scaling.centre, scaling.scale
         self.clip_low_, self.clip_high_ = scaling.low, scaling.high
-        self.guarantee_ = gate.guarantee
+        self.guarantee_ = guarantee
         return self
 
     def transform(self, X: Any) -> Floats:

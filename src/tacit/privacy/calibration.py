@@ -13,6 +13,7 @@ multipliers, from a cache.
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import count
 
@@ -59,6 +60,7 @@ def calibrate(plan: Plan, budget: Budget) -> Multipliers:
             "sampled releases are accounted for add-remove neighbours only;"
             " use adjacency='add-remove' or a solver without sampling"
         )
+    budget = replace(budget, delta=budget.delta - plan.d0(budget.delta))  # what is left for the event
     proportions = _proportions(plan)
     if not budget.is_private:
         return _at_scale(plan, proportions, 0.0)

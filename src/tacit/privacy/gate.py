@@ -74,6 +74,11 @@ class Grant:
         """The neighbour relation of the promise."""
         return self._gate.adjacency
 
+    @property
+    def d0(self) -> float:
+        """The probability that one of these releases may show what no noise covers; 0 but for thresholded ones."""
+        return self._gate.promise.budget.delta * self._release.tail / self._release.count
+
     def take(self, count: int = 1) -> NoiseSource:
         """Count one release, or several, and give the source that their noise is drawn from."""
         if not self.is_open:
@@ -142,6 +147,7 @@ class Gate:
         self.promise = promise
         self._source = source
         self._progress = progress
+        self._whole: tuple[Gate, str] | None = None  # of which this is a part, and how its releases are called there
         self._releases: _ByName[Release] = _ByName()
         self._left: _ByName[int] = _ByName()
         self._sampled: dict[str, int] = {}  # samples drawn for releases that are still to be made
@@ -188,6 +194,16 @@ class Gate:
             checks.warn_of_seed(stacklevel=stacklevel)
         source = NoiseSource(seed) if key is None else NoiseSource.from_key(key, seeded=seeded)
         return cls(promise, source, progress=progress, made=made)
+
+    def part(self, prefix: str) -> "Gate":
+        """A gate on the releases whose names begin with `prefix`, named without it, for one of several steps.
+
+        It draws from the same source, and what is made there counts here.
+        """
+        made = {name.removeprefix(prefix): count for name, count in self.made.items() if name.startswith(prefix)}
+        part = Gate(self.promise.part(prefix), self._source, made=made)
+        part._whole = self, prefix
+        return part
 
     @property
     def adjacency(self) -> Adjacency:
@@ -279,6 +295,9 @@ class Gate:
                 f" asked for {count}"
             )
         self._left[release.name] -= count
+        if self._whole is not None:
+            whole, prefix = self._whole
+            whole._count(whole._releases[prefix + release.name], count)
         if self._progress is not None:
             planned = sum(one.count for one in self._releases.values())
             self._progress(release.name, planned - sum(self._left.values()), planned)

@@ -40,6 +40,8 @@ class Guarantee:
         know it.
     unit : {"row"}
         Whom it protects: neighbours differ in one of these.
+    d0 : float
+        The part of delta that thresholded counts take beside the event, which is accounted at `delta_of_event`.
     n_units : int
         How many of them there are: the number of rows.
 
@@ -58,6 +60,7 @@ class Guarantee:
     n_rows: int
     seeded: bool = False
     unit: str = "row"
+    d0: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.non_negative("epsilon", self.epsilon, finite=False))
@@ -71,15 +74,23 @@ class Guarantee:
         if not isinstance(self.seeded, bool):
             raise TypeError(f"seeded must be True or False, got {self.seeded!r}")
         checks.one_of("unit", self.unit, ("row",))
+        object.__setattr__(self, "d0", checks.non_negative("d0", self.d0))
+        if self.d0 >= self.delta:
+            raise ValueError(f"d0 must be below delta={self.delta!r}, got {self.d0!r}")
 
     @property
     def n_units(self) -> int:
         """How many units there are, of which neighbours differ in one."""
         return self.n_rows
 
+    @property
+    def delta_of_event(self) -> float:
+        """What is left of delta for the event: delta - d0."""
+        return self.delta - self.d0
+
     def recompute(self) -> float:
-        """The epsilon of the event at this delta, from the event alone: at most `epsilon`."""
-        return accounting.epsilon_of(self.event, self.delta)
+        """The epsilon of the event at its delta, from the event alone: at most `epsilon`."""
+        return accounting.epsilon_of(self.event, self.delta_of_event)
 
     @property
     def mu(self) -> float:
@@ -89,7 +100,7 @@ class Guarantee:
     def __str__(self) -> str:
         relation = "add-remove" if self.adjacency == "add-remove" else "replace"
         sentence = (
-            f"({self.epsilon!r}, {_short(self.delta)})-DP, {relation} one row of {self.n_rows:,};"
+            f"({self.epsilon!r}, {at_most(self.delta)})-DP, {relation} one row of {self.n_rows:,};"
             f" {self.solver} solver, {events.describe(self.event)}"
         )
         if math.isinf(self.epsilon):
@@ -110,14 +121,18 @@ class Guarantee:
             "n_units": self.n_units,
             "n_rows": self.n_rows,
             "seeded": self.seeded,
+            "d0": self.d0,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Guarantee":
-        """The guarantee that `to_dict` wrote; one written before there were units is about rows."""
-        fields = {"epsilon", "delta", "adjacency", "solver", "event", "n_rows", "seeded"}
-        if not isinstance(values, dict) or set(values) - {"unit", "n_units"} != fields:
-            raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields | {'unit', 'n_units'}))}")
+        """The guarantee that `to_dict` wrote; one written before there were units, and d0, is about rows, with none."""
+        fields, later = (
+            {"epsilon", "delta", "adjacency", "solver", "event", "n_rows", "seeded"},
+            {"unit", "n_units", "d0"},
+        )
+        if not isinstance(values, dict) or set(values) - later != fields:
+            raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields | later))}")
         if values.get("n_units", values["n_rows"]) != values["n_rows"]:
             raise ValueError("a guarantee about rows must have as many units as rows")
         told = {name: value for name, value in values.items() if name != "n_units"}
@@ -142,7 +157,7 @@ class Guarantee:
     def to_html(self) -> str:
         """As a small table that needs nothing from outside."""
         rows = {
-            "Guarantee": f"({self.epsilon!r}, {_short(self.delta)})-differential privacy",
+            "Guarantee": f"({self.epsilon!r}, {at_most(self.delta)})-differential privacy",
             "Neighbours": {
                 "add-remove": "one person's row is present, or contributes nothing",
                 "replace-one": "one person's row is replaced by any other",
@@ -194,7 +209,10 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
     total = math.fsum(part.delta for part in parts)
     joint_delta = checks.open_unit("delta", total if delta is None else delta)
     event = events.composed(part.event for part in parts)
-    epsilon = accounting.epsilon_of(event, joint_delta)
+    d0 = math.fsum(part.d0 for part in parts)
+    if d0 >= joint_delta:
+        raise ValueError(f"delta must be above {d0!r}, which the thresholded counts take; got {joint_delta!r}")
+    epsilon = accounting.epsilon_of(event, joint_delta - d0)
     if total <= joint_delta:
         epsilon = min(epsilon, math.fsum(part.epsilon for part in parts))
     names = ", ".join(dict.fromkeys(part.solver for part in parts))
@@ -207,9 +225,10 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
         event=event,
         n_rows=max(part.n_rows for part in parts),
         seeded=any(part.seeded for part in parts),
+        d0=d0,
     )
 
 
-def _short(delta: float) -> str:
+def at_most(delta: float) -> str:
     """Two digits, rounded up: a printed guarantee never claims more than holds."""
-    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(delta))):.2g}"
+    return f"{float(Context(prec=2, rounding=ROUND_CEILING).create_decimal(repr(float(delta)))):.2g}"

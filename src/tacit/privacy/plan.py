@@ -9,6 +9,7 @@ What holds: all of them are frozen values that never see data. A `Gate` is opene
 out noise.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -19,7 +20,10 @@ from tacit.privacy import accounting, checks, events
 from tacit.privacy.budget import Budget
 from tacit.privacy.guarantee import Guarantee
 
-Kind = Literal["gaussian", "laplace", "exponential", "objective"]
+Kind = Literal["gaussian", "laplace", "exponential", "objective", "thresholded"]
+
+TAIL = 0.01
+"""The part of delta that thresholded counts take beside their event."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,10 @@ class Release:
     ----------
     name : str
         Unique in its plan; the gate and the report use it.
-    kind : {"gaussian", "laplace", "exponential", "objective"}
+    kind : {"gaussian", "laplace", "exponential", "objective", "thresholded"}
         The law of the noise, and where it enters: "objective" is Gaussian noise inside a problem that is then
-        minimised.
+        minimised. "thresholded" is Gaussian noise on counts of values that come from the data: the one release whose
+        size is not known beforehand.
     share : float, optional
         Part of the budget, relative to the other shares of the plan, for all `count` releases together. It is a
         share of mu^2 between Gaussians and of rho (zCDP) between mixed kinds, never of epsilon.
@@ -43,6 +48,9 @@ class Release:
     multiplier : float, optional
         Instead of a share: the noise standard deviation (Laplace: scale) over the sensitivity; for the exponential
         mechanism 1/e0, where e0 bounds the range by which one row moves the log-weights.
+    tail : float
+        Of thresholded releases: the part of delta that all `count` of them may take beside their event. It bounds the
+        probability that something shows which no noise covers.
 
     Examples
     --------
@@ -59,6 +67,7 @@ class Release:
     count: int = 1
     sampling: float = 1.0
     multiplier: float | None = None
+    tail: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -70,6 +79,9 @@ class Release:
             raise ValueError(
                 f"only Gaussian releases can be sampled, got kind={self.kind!r}, sampling={self.sampling!r}"
             )
+        object.__setattr__(self, "tail", checks.closed_unit("tail", self.tail))
+        if (self.tail > 0.0) != (self.kind == "thresholded"):
+            raise ValueError(f"thresholded releases have a tail and no others do, got {self.kind!r}, {self.tail!r}")
         if (self.share is None) == (self.multiplier is None):
             raise ValueError(f"release {self.name!r} needs either a share or a multiplier")
         if self.share is not None:
@@ -79,7 +91,7 @@ class Release:
 
     def event(self, multiplier: float) -> DpEvent:
         """What all `count` releases cost together at this noise multiplier."""
-        if self.kind == "gaussian":
+        if self.kind in ("gaussian", "thresholded"):
             one = events.gaussian(multiplier, self.sampling)
         elif self.kind == "laplace":
             one = events.laplace(multiplier)
@@ -132,6 +144,8 @@ class Plan:
             (twice if release.name in once else once).add(release.name)
         if twice:
             raise ValueError(f"names in a plan must be unique, got twice: {', '.join(sorted(twice))}")
+        if sum(release.tail for release in releases) > 0.5:
+            raise ValueError("thresholded releases may take half of delta at most")
         object.__setattr__(self, "releases", releases)
 
     def __add__(self, other: "Plan") -> "Plan":
@@ -142,6 +156,10 @@ class Plan:
     def event(self, multipliers: Sequence[float]) -> DpEvent:
         """What the whole plan costs with these noise multipliers, one for each release."""
         return events.composed(r.event(z) for r, z in zip(self.releases, multipliers, strict=True))
+
+    def d0(self, delta: float) -> float:
+        """What thresholded releases take of this delta beside their event; the event is accounted at the rest."""
+        return delta * math.fsum(release.tail for release in self.releases)
 
     def calibrate(self, budget: Budget, unit: Unit, solver: str) -> "Promise":
         """The promise with the smallest multipliers, in the proportions of the shares, that meet the budget.
@@ -193,12 +211,11 @@ class Promise:
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """The statement that holds if no more than the plan is released; `seeded`: with noise from a seed."""
         budget = self.budget
-        return Guarantee(
-            budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event, self.unit.n, seeded, self.unit.kind
-        )
+        terms = budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event
+        return Guarantee(*terms, self.unit.n, seeded, self.unit.kind, self.plan.d0(budget.delta))
 
     def spent(self, event: DpEvent, *, seeded: bool) -> Guarantee:
         """The same for a part of the plan, the event of all that was made so far: with the epsilon of that event."""
         whole = self.guarantee(seeded=seeded)
-        epsilon = accounting.epsilon_of(event, whole.delta) if self.budget.is_private else whole.epsilon
+        epsilon = accounting.epsilon_of(event, whole.delta_of_event) if self.budget.is_private else whole.epsilon
         return replace(whole, epsilon=epsilon, event=event)

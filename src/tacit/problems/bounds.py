@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit._types import Flags, Floats
 from tacit.privacy import checks
-from tacit.problems.penalty import LARGEST, SMALLEST
+from tacit.problems.declared import interval
+from tacit.problems.penalty import SMALLEST
 
 _ACCEPTED = "a pair (low, high), one pair for each column, or a dict of columns and their pairs"
 
@@ -67,21 +68,13 @@ def declared_pairs(bounds: Any) -> "tuple[float, float] | dict[Any, tuple[float,
         for key in bounds:
             if isinstance(key, bool) or not isinstance(key, str | int | np.integer):
                 raise TypeError(f"bounds must name columns by texts or whole numbers, got {checks.shown(key)}")
-        return {key: _pair(f"bounds[{key!r}]", pair) for key, pair in bounds.items()}
+        return {key: interval(f"bounds[{key!r}]", pair, SMALLEST) for key, pair in bounds.items()}
     if isinstance(bounds, str) or not hasattr(bounds, "__len__"):
         raise TypeError(f"bounds must be {_ACCEPTED}, got {checks.shown(bounds)}")
     if len(bounds) == 2 and not any(part is None or hasattr(part, "__len__") for part in bounds):
-        return _pair("bounds", bounds)
-    return {place: _pair(f"bounds[{place}]", pair) for place, pair in enumerate(bounds) if pair is not None}
-
-
-def _pair(name: str, pair: Any) -> tuple[float, float]:
-    if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-        raise ValueError(f"{name} must be a pair (low, high), got {checks.shown(pair)}")
-    low, high = checks.real(f"{name}[0]", pair[0]), checks.real(f"{name}[1]", pair[1])
-    if not -LARGEST <= low < high <= LARGEST or high - low < SMALLEST:
-        raise ValueError(f"{name} must be a pair with low < high, both within {LARGEST:g} of zero, got {(low, high)!r}")
-    return low, high
+        return interval("bounds", bounds, SMALLEST)
+    pairs = enumerate(bounds)
+    return {place: interval(f"bounds[{place}]", pair, SMALLEST) for place, pair in pairs if pair is not None}
 
 
 def _by_place(pairs: dict[Any, Any], d: int, names: Sequence[str] | None) -> dict[int, Any]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Set
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,26 @@ def declared_size(name: str, value: object) -> float:
     if not SMALLEST <= number <= LARGEST:
         raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {number!r}")
     return number
+
+
+def class_weights(value: Any, classes: Any = None) -> tuple[float, ...] | Literal["balanced"] | None:
+    """`class_weight`: None, "balanced", or {label: weight}; a class that is not named weighs 1, as in scikit-learn.
+
+    With the labels of all classes, the weight of each.
+    """
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return "balanced" if value is not None else None
+    if not isinstance(value, Mapping) or not value:
+        raise ValueError(f'class_weight must be None, "balanced" or a dict of weights, got {_described(value)}')
+    for label, weight in value.items():
+        declared_size(f"class_weight[{label!r}]", weight)
+    if classes is None:
+        return ()
+    labels = np.asarray(classes).tolist()
+    strange = [label for label in value if label not in labels]
+    if strange:
+        raise ValueError(f"class_weight has a weight for {strange[0]!r}, which is none of the classes")
+    return tuple(float(value.get(label, 1.0)) for label in labels)
 
 
 def inverse_strength(name: str, value: Any, d: int | None = None) -> Floats | float:

@@ -15,11 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats
 from tacit.problems import slopes
-from tacit.problems.compiled import Elementwise
-
-_slope = Elementwise(slopes.slope)
-sigmoid = Elementwise(slopes.sigmoid)
-"""The probability of the label +1 at each margin of a logistic model."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +78,10 @@ class Loss:
             chances[place] = 0.0
             chances[place] = -chances.sum(axis=1)
             return chances
-        return _slope(margins, targets, self.code, shape)
+        m, y = np.broadcast_arrays(np.asarray(margins, dtype=np.float64), np.asarray(targets, dtype=np.float64))
+        out = np.empty(m.shape)
+        slopes.slope_each(np.ravel(m), np.ravel(y), self.code, shape, out.ravel())
+        return out
 
 
 def _multinomial(margins: Floats, labels: NDArray[np.int64]) -> Floats:
@@ -98,6 +96,14 @@ def _multinomial(margins: Floats, labels: NDArray[np.int64]) -> Floats:
 def _rounded(slack: Floats, within: Floats) -> Floats:
     """slack^2 / 2 as far as it is within a range, and its tangent beyond."""
     return within * (slack - 0.5 * within)
+
+
+def sigmoid(margins: ArrayLike) -> Floats:
+    """The probability of the label +1 at each margin of a logistic model."""
+    m = np.asarray(margins, dtype=np.float64)
+    out = np.empty(m.shape)
+    slopes.sigmoid_each(np.ravel(m), out.ravel())
+    return out
 
 
 def softmax(margins: ArrayLike) -> Floats:

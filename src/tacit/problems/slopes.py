@@ -1,33 +1,43 @@
 """The slopes of the losses on plain numbers, for compiled loops over rows.
 
 A solver must not let one row touch another's arithmetic, as BLAS does in the last bits: it calls these in a loop over
-the row. `tacit.problems.losses` applies the same formulas to arrays, so that each is written once.
+the row. `tacit.problems.losses` runs the same loops over arrays, so that each formula is written once.
 
 A compiled function is told the loss by its code. `margin` is x.w, and slopes are derivatives in it. `target` is a real
 number for the squared and Huber losses, and -1 or +1 for the logistic loss and the hinges. `shape` is one number
 more, for two of them: where the Huber loss turns linear, and over which width the kink of the hinge is rounded.
 """
 
-import math
-
 import numpy as np
 
 from tacit._types import Floats
 from tacit.problems.compiled import kernel
+from tacit.problems.exponential import exp
 
 IS_SQUARED, IS_LOGISTIC, IS_MULTINOMIAL, IS_HUBER, IS_HINGE, IS_SQUARED_HINGE = range(6)
 """The codes."""
 
 
 @kernel
+def sigmoid(margin: float) -> float:
+    """The logistic function 1 / (1 + exp(-margin)), with full relative accuracy in both tails."""
+    small = exp(-abs(margin))  # whose exponent is never positive
+    return (small if margin < 0.0 else 1.0) / (1.0 + small)
+
+
+@kernel
+def sigmoid_each(margins: Floats, out: Floats) -> None:
+    """`sigmoid` of each margin, by itself."""
+    for i in range(len(margins)):
+        out[i] = sigmoid(margins[i])
+
+
+@kernel
 def slope(margin: float, target: float, loss: int, shape: float) -> float:
     """The derivative in the margin of a loss of one margin."""
-    # NumPy's minimum and maximum, so that the same lines serve arrays.
+    # NumPy's minimum and maximum keep what is not a number, which callers count as zero.
     if loss == IS_LOGISTIC:
-        z = target * margin
-        # -y / (1 + exp(z)), in which no exponent is ever positive.
-        falling: float = -target * np.exp(np.minimum(-z, 0.0)) / (1.0 + np.exp(-np.abs(z)))
-        return falling
+        return -target * sigmoid(-target * margin)
     if loss == IS_SQUARED_HINGE:
         slack: float = np.maximum(1.0 - target * margin, 0.0)
         return -2.0 * target * slack
@@ -41,11 +51,10 @@ def slope(margin: float, target: float, loss: int, shape: float) -> float:
 
 
 @kernel
-def sigmoid(margin: float) -> float:
-    """The logistic function 1 / (1 + exp(-margin)), with full relative accuracy in both tails."""
-    # exp(min(m, 0)) / (1 + exp(-|m|)): neither exponent is ever positive.
-    probability: float = np.exp(np.minimum(margin, 0.0)) / (1.0 + np.exp(-np.abs(margin)))
-    return probability
+def slope_each(margins: Floats, targets: Floats, loss: int, shape: float, out: Floats) -> None:
+    """`slope` of each margin, by itself."""
+    for i in range(len(margins)):
+        out[i] = slope(margins[i], targets[i], loss, shape)
 
 
 @kernel
@@ -56,7 +65,7 @@ def softmax_row(margins: Floats, out: Floats) -> None:
         top = max(top, margin)
     total = 0.0
     for k in range(margins.size):
-        out[k] = math.exp(margins[k] - top)
+        out[k] = exp(margins[k] - top)
         total += out[k]
     for k in range(margins.size):
         out[k] /= total

@@ -71,6 +71,8 @@ class LinearTask(Task):
         Of an l1 ball, on the bounded data, that takes the place of the penalty.
     y_bounds : (float, float), optional
         Declared bounds of a regression's target.
+    class_weight : tuple of float or "balanced", optional
+        What a row of each class weighs, or that classes shall weigh the same.
     """
 
     loss: Loss
@@ -79,6 +81,17 @@ class LinearTask(Task):
     penalty: Penalty = field(default_factory=Penalty)
     l1_radius: float | None = None
     y_bounds: tuple[float, float] | None = None
+    class_weight: tuple[float, ...] | Literal["balanced"] | None = None
+
+    @property
+    def classes(self) -> int:
+        """Of a classifier: two for one output."""
+        return max(self.outputs, 2)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether weights follow from class counts, which are released."""
+        return self.class_weight == "balanced"
 
     @property
     def penalties(self) -> tuple[PenaltyName, ...]:

@@ -3,13 +3,13 @@
 import math
 import platform
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Context, Decimal
 from importlib import metadata
 
 from scipy.special import expit, ndtr
 
 from tacit import __version__
 from tacit.privacy import Guarantee, UnsupportedEventError
+from tacit.privacy.guarantee import at_most
 from tacit.report.page import escaped, number
 
 _RECIPE = """from tacit.privacy import Guarantee
@@ -99,11 +99,6 @@ def check(guarantee: Guarantee) -> str:
         "</pre></details>\n"
         f'<p class="soft">Made by tacit {__version__} with Python {platform.python_version()}, {told}.</p>\n'
     )
-
-
-def at_most(value: float) -> str:
-    """Two digits, rounded up."""
-    return f"{float(Decimal(repr(float(value))).normalize(Context(prec=2, rounding=ROUND_CEILING))):g}"
 
 
 def percent(share: float) -> str:

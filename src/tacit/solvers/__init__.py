@@ -47,6 +47,8 @@ def _default(task: LinearTask) -> type[Solver]:
             return Dual
         alone = task.budget.adjacency == "replace-one" or task.penalties != ("l2",)  # which sgd does not serve
         return Coordinate if alone and task.loss == SQUARED_HINGE else Sgd
+    if task.class_weight is not None and task.loss in (LOGISTIC, MULTINOMIAL):
+        return Gradient if task.penalties == ("l2",) else Sgd
     if task.penalties != ("l2",):
         if task.loss == MULTINOMIAL:
             return Sgd
@@ -99,6 +101,8 @@ def _missing(serves: Serves, task: LinearTask) -> list[str]:
             missing.append(_WORDS[name])
     if task.l1_radius is not None and not serves.ball:
         missing.append("the parameter l1_radius")
+    if task.class_weight is not None and not serves.weights:
+        missing.append("the parameter class_weight")
     if serves.sparse_only and not task.sparse:
         missing.append("dense rows")
     return missing

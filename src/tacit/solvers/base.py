@@ -38,6 +38,7 @@ class Serves:
     penalties: tuple[PenaltyName, ...] = ("l2",)
     ball: bool = False  # an l1 ball in place of the penalty
     sparse_only: bool = False  # CSR rows and no others
+    weights: bool = False  # classes that weigh differently
     streams: bool = False  # blocks of rows that are read again for every pass (PCA)
     whole_matrix: bool = False  # it holds a d x d matrix, as a packed triangle (PCA)
 
@@ -70,6 +71,10 @@ class Algorithm(ABC, Generic[Facts]):
     @abstractmethod
     def releases(self, share: float) -> tuple[Release, ...]:
         """Every release, with shares that add up to `share`."""
+
+    def narrowed(self, task: Facts) -> "Algorithm[Facts] | None":  # noqa: ARG002
+        """The same releases for a task with fewer columns, or None: columns of zeros then stand for those left out."""
+        return None
 
     @abstractmethod
     def run(self, data: Any, gate: Gate) -> Any:

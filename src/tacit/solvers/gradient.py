@@ -7,7 +7,8 @@ return the mean of the second half of the iterates. No step looks at the objecti
 Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released: A (or, above `FULL_MATRIX` columns, its diagonal and a
-few noisy power iterations), then T sums of gradients; all Gaussian, so the plan is exactly mu-GDP.
+few noisy power iterations), then T sums of gradients; for classes their counts before and their residuals after these
+(`tacit.solvers.classes`). All of it is Gaussian, so the plan is exactly mu-GDP.
 
 - A = sum z z^T, rows clipped to norm R = sqrt(d') (more where there is little noise) for this matrix only: Frobenius
   sensitivity R^2, and sqrt(2) R^2 for replace-one. Its diagonal has non-negative entries that add up to at most R^2:
@@ -28,7 +29,7 @@ it adds to a margin. Classifiers shrink all weights for it at the end, or their 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,12 +37,13 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
 from tacit._types import Floats
-from tacit.blocks import SHRINK, Bounded, Moves, Passes
+from tacit.blocks import SHRINK, Bounded, Passes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
+from tacit.solvers import classes
 from tacit.solvers.base import Algorithm, Serves, Solution, Solver, iterations, option
 from tacit.solvers.examples import on_cancer
 
@@ -71,7 +73,7 @@ class Gradient(Solver):
     """
 
     name: ClassVar[str] = "gradient"
-    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,))
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,), weights=True)
 
     n_iter: int | None = option(None, iterations(name))
 
@@ -102,27 +104,37 @@ class _Steps(Algorithm[LinearTask]):
     momentum: float
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """The curvature, then the gradients."""
-        steps = Release("gradients", "gaussian", share=0.85 * share, count=self.steps)
+        """The class counts, where they are due; the curvature, then the gradients; the surplus of each class."""
+        due = classes.are_due(self.task)
+        steps = Release("gradients", "gaussian", share=0.85, count=self.steps)
+        moments = Release("second moments", "gaussian", share=0.15 if self.task.d <= FULL_MATRIX else 0.05)
         if self.task.d <= FULL_MATRIX:
-            return Release("second moments", "gaussian", share=0.15 * share), steps
-        return (
-            Release("second moments", "gaussian", share=0.05 * share),
-            Release("largest curvature", "gaussian", share=0.10 * share, count=POWER_STEPS),
-            steps,
-        )
+            return classes.planned(self.task, share, moments, steps, calibrated=due)
+        largest = Release("largest curvature", "gaussian", share=0.10, count=POWER_STEPS)
+        return classes.planned(self.task, share, moments, largest, steps, calibrated=due)
+
+    def narrowed(self, task: LinearTask) -> "_Steps | None":
+        """As many steps; norms of rows grow as the root of their length, and so do the clips."""
+        if (task.d <= FULL_MATRIX) != (self.task.d <= FULL_MATRIX):
+            return None
+        part = math.sqrt(task.width / self.task.width)
+        return replace(self, task=task, clip=part * self.clip, radius=part * self.radius)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the second half of the iterates."""
         task, steps, clip = self.task, self.steps, self.clip
-        passes = Passes(task, data)
-        sensitivity = passes.moves.vector(clip)
+        due = classes.are_due(task)
+        known = classes.classes_of(task, data.targets, gate, calibrated=due)
+        passes = classes.passes_over(task, data, known)
+        start = known.log_odds if due else np.zeros(task.outputs)
+        sensitivity = passes.moves.vector(clip * passes.heaviest)
         noise = gate.noise("gradients", sensitivity) / task.n
         l2 = np.zeros(task.d + 1)
         l2[: task.d] = np.maximum(data.penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
         curvature = self._curvature(passes, l2, gate)
-        mechanism = GaussianVector(sensitivity, bound=task.n * clip)
+        mechanism = GaussianVector(sensitivity, bound=task.n * clip * passes.heaviest)
         w = np.zeros((task.outputs, task.d + 1))
+        w[:, -1] = start
         ahead, mean = w, np.zeros_like(w)
         tail = steps - steps // 2
         for step in range(steps):
@@ -137,7 +149,11 @@ class _Steps(Algorithm[LinearTask]):
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
             variance = float(curvature.moments @ np.square(noise * curvature.amplification(steps, curvature.moments)))
+            mean[:, -1] -= start
             mean /= math.sqrt(1.0 + variance * math.pi / 8.0)
+            mean[:, -1] += start
+            if due:
+                mean[:, -1] += classes.shift(task, known, passes, mean, gate)
         spread = noise * curvature.amplification(steps, curvature.least)
         deviations = np.sqrt(np.square(curvature.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
@@ -146,11 +162,12 @@ class _Steps(Algorithm[LinearTask]):
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
         task, radius, h = self.task, self.radius, self.task.loss.curvature
         n, width = task.n, task.width
-        sensitivity = Moves.in_blocks(n).outer(radius)
+        reach = radius * math.sqrt(passes.heaviest)
+        sensitivity = passes.blocked.outer(reach)
         deviation = gate.noise("second moments", sensitivity) / n
         floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
         if task.d <= FULL_MATRIX:
-            mechanism = GaussianMatrix(sensitivity, bound=n * radius**2)
+            mechanism = GaussianMatrix(sensitivity, bound=n * reach**2)
             values, vectors = eigh(gate.release("second moments", mechanism, passes.second_moments(radius)) / n)
             edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
             # No eigenvalue exceeds the width, so steps stay stable where noise would lift the bound beyond half of it.
@@ -160,7 +177,7 @@ class _Steps(Algorithm[LinearTask]):
             least = np.maximum(values - edge, 0.0)
             rest = max(0.0, width - float(least.sum()))  # columns have unit scale: the eigenvalues add up to the width
             return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
-        diagonal_mechanism = GaussianVector(sensitivity, bound=n * radius**2)
+        diagonal_mechanism = GaussianVector(sensitivity, bound=n * reach**2)
         values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
         diagonal = values + 2.0 * deviation + floor
         largest = max(1.0, largest_curvature(task, passes, diagonal, radius, gate))
@@ -205,7 +222,8 @@ class _Curvature:
 
 def largest_curvature(task: LinearTask, passes: Passes, diagonal: Floats, radius: float, gate: Gate) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
-    mechanism = GaussianVector(Moves.in_blocks(task.n).image(radius), bound=task.n * radius**2)
+    reach = radius * math.sqrt(passes.heaviest)
+    mechanism = GaussianVector(passes.blocked.image(reach), bound=task.n * reach**2)
     v = np.full(task.d + 1, 1.0 / math.sqrt(task.d + 1))
     for _ in range(POWER_STEPS):
         image = gate.release("largest curvature", mechanism, passes.curvature_times(v, diagonal, radius)) / task.n

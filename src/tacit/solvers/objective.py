@@ -39,7 +39,7 @@ from tacit.blocks import Bounded, Passes, clip_rows
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, ObjectivePerturbation, Sensitivity
-from tacit.problems import HUBER, LOGISTIC, SQUARED
+from tacit.problems import HUBER, LOGISTIC, SQUARED, sigmoid
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Serves, Solution, Solver
 from tacit.solvers.examples import on_cancer
@@ -216,8 +216,7 @@ class _Problem:
         d = self._task.d
         margins = self._data.Z @ w[:d] + (w[d] if self._task.fit_intercept else 0.0)
         if self._task.loss == LOGISTIC:
-            half = np.exp(-np.abs(margins) / 2)
-            return np.square(half / (1.0 + half**2))
+            return sigmoid(margins) * sigmoid(-margins)
         return (np.abs(margins - self._data.targets) < self._rules.slope).astype(np.float64)
 
 

@@ -28,12 +28,14 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import SHRINK, Bounded, Moves, Passes
+from tacit.blocks import SHRINK, Bounded, Moves
+from tacit.blocks.weighted import deeper
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
+from tacit.solvers import classes
 from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.examples import on_cancer
 
@@ -88,6 +90,7 @@ class Sgd(Solver):
         multiclass=(MULTINOMIAL,),
         adjacencies=("add-remove",),
         penalties=("l2", "l1"),
+        weights=True,
     )
 
     n_passes: float | None = option(None, pass_count)
@@ -161,21 +164,25 @@ class _Steps(Algorithm[LinearTask]):
         return min(self.momentum, (k + 57) / (k + 60)), min(self.longest, self.step * kink / self.kink), kink
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """The gradients."""
-        return (Release("gradients", "gaussian", share=share, count=self.steps, sampling=self.sampling),)
+        """The class counts, where weights are to balance classes; the gradients."""
+        steps = Release("gradients", "gaussian", share=1.0, count=self.steps, sampling=self.sampling)
+        return classes.planned(self.task, share, steps, calibrated=False)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
-        sensitivity = Moves.of(task).vector(clip)
-        mechanism = GaussianVector(sensitivity, bound=task.n * clip)
+        known = classes.classes_of(task, data.targets, gate, calibrated=False)
+        heaviest = float(known.weights.max())
+        moves = Moves.of(task)
+        sensitivity = (moves if task.class_weight is None else deeper(moves, task.classes)).vector(clip * heaviest)
+        mechanism = GaussianVector(sensitivity, bound=task.n * clip * heaviest)
         expected = self.sampling * task.n
-        whole = Passes(task, data) if self.sampling == 1.0 else None
+        whole = classes.passes_over(task, data, known) if self.sampling == 1.0 else None
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
         l2, l1 = np.append(data.penalty.l2, 0.0), np.append(data.penalty.l1, 0.0)
         for k in range(steps):
-            passes = whole or Passes(task, data.some(gate.sample("gradients")))
+            passes = whole or classes.passes_over(task, data.some(gate.sample("gradients")), known)
             momentum, step, kink = self.pace(k)
             ahead = w + momentum * velocity
             total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK, kink))

@@ -67,15 +67,6 @@ def heads(coin, seed):
 
 @pytest.mark.parametrize(
     ("numerator", "denominator"),
-    [(1, 2), (1, 3), (2, 3), (1, 1000), (999, 1000), (2**64 - 1, 2**65), (10**30, 3 * 10**30 + 1), (5, 2**70)],
-)
-def test_bernoulli(numerator, denominator):
-    hits = heads(lambda read: exact.bernoulli(read, numerator, denominator), 82)
-    assert binomial_tail(hits, FLIPS, numerator / denominator) > FALSE_ALARM
-
-
-@pytest.mark.parametrize(
-    ("numerator", "denominator"),
     [
         (1, 1),
         (1, 2),
@@ -105,8 +96,6 @@ def test_bernoulli_octave(fraction):
 def test_coins_that_cannot_fall_otherwise(word):
     """Whatever the words are."""
     for denominator in (1, 3, 2**64, 10**40):
-        assert exact.bernoulli(lambda: word, denominator, denominator)
-        assert not exact.bernoulli(lambda: word, 0, denominator)
         assert exact.bernoulli_exp(lambda: word, 0, denominator)
     assert exact.bernoulli_octave(lambda: word, 0)
 
@@ -114,19 +103,9 @@ def test_coins_that_cannot_fall_otherwise(word):
 def test_coins_read_on_where_64_bits_leave_them_open():
     """1/3 is 0101...: words that agree with it are read until one does not."""
     third = (2**64 - 1) // 3
-    for last, side in ((0, True), (2**64 - 1, False)):
-        words = iter([third] * 5 + [last])
-        assert exact.bernoulli(words.__next__, 1, 3) is side
-        assert list(words) == []
     words = iter([third] * 5 + [2**64 - 1])  # at least gamma = 1/3: kept without a run
     assert exact.bernoulli_exp(words.__next__, 1, 3)
     assert list(words) == []
-
-
-@pytest.mark.parametrize(("numerator", "denominator"), [(-1, 2), (3, 2), (0, 0), (1, 0), (-1, -2)])
-def test_probabilities_outside_0_to_1_are_refused(numerator, denominator):
-    with pytest.raises(ValueError, match="0 <= numerator <= denominator"):
-        exact.bernoulli(lambda: 0, numerator, denominator)
 
 
 @pytest.mark.parametrize(("numerator", "denominator"), [(-1, 2), (1, 0), (1, -1)])

@@ -10,6 +10,7 @@ from tacit.privacy.mechanisms.histogram import Histogram
 from tacit.privacy.mechanisms.objective import ObjectivePerturbation
 from tacit.privacy.mechanisms.selection import Choice, Quantile, Selection, SignedVertex, Threshold, TopK
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
+from tacit.privacy.mechanisms.thresholded import ThresholdedCounts
 from tacit.privacy.mechanisms.vertices import BestVertex, VertexSampler, VertexWalk, Vertices, contribution_units
 from tacit.privacy.mechanisms.walks import Batches, GaussianSequence, SampledSteps, Tape
 
@@ -30,6 +31,7 @@ __all__ = [
     "SignedVertex",
     "Tape",
     "Threshold",
+    "ThresholdedCounts",
     "TopK",
     "VertexSampler",
     "VertexWalk",

@@ -113,19 +113,6 @@ def laplace(read: Read) -> int:
     return ~magnitude if word & 1 else magnitude
 
 
-def bernoulli(read: Read, numerator: int, denominator: int) -> bool:
-    """True with probability numerator / denominator."""
-    if not 0 <= numerator <= denominator or denominator == 0:
-        raise ValueError("a probability needs 0 <= numerator <= denominator and a denominator above 0")
-    u = LazyUniform(read)
-    while True:
-        u.refine()
-        if (u.value + 1) * denominator <= numerator << u.bits:
-            return True
-        if u.value * denominator >= numerator << u.bits:
-            return False
-
-
 def tails(read: Read, tail: tuple[int, int], most: int) -> int:
     """How many tails come before the first head, of at most `most` coins whose tails have probability a / 2^e.
 

@@ -1,0 +1,178 @@
+"""Steps of scikit-learn that a private pipeline takes: those whose output for a row depends on that row alone.
+
+It is a list of what is allowed, by exact class: a subclass can do anything. A step that learns from the rows without
+noise would void the guarantee, so it is refused by name, with what to use in its place.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.special
+from scipy.sparse import csr_array, issparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
+
+from tacit.preprocessing import RowClipper
+
+_INSTEAD = {
+    "StandardScaler": "PrivateScaler, or nothing: Tacit's models find scales inside their budget",
+    "MinMaxScaler": "PrivateScaler, or `bounds` on the model",
+    "MaxAbsScaler": "PrivateScaler, or `bounds` on the model",
+    "RobustScaler": "PrivateScaler, or nothing: Tacit's models find scales inside their budget",
+    "SimpleImputer": "nothing: a missing value becomes the column's private centre",
+    "KNNImputer": "nothing: a missing value becomes the column's private centre",
+    "LabelEncoder": "PrivateEncoder",
+    "TargetEncoder": "PrivateEncoder",
+    "KBinsDiscretizer": "PrivateEncoder on declared bins",
+    "PCA": "tacit.PCA",
+    "TruncatedSVD": "tacit.PCA",
+    "CountVectorizer": "HashingVectorizer",
+    "TfidfVectorizer": "HashingVectorizer",
+    "TfidfTransformer": "Normalizer",
+    "LogisticRegression": "tacit.LogisticRegression",
+    "Ridge": "tacit.Ridge",
+    "Lasso": "tacit.Lasso",
+    "LinearRegression": "tacit.LinearRegression",
+    "LinearSVC": "tacit.LinearSVC",
+}
+_SKIPPED = (None, "passthrough")
+
+
+def is_skipped(step: Any) -> bool:
+    """Whether a step stands for nothing."""
+    return step is None or (isinstance(step, str) and step in _SKIPPED)
+
+
+def check(name: str, step: Any) -> None:
+    """Refuse a step that could learn something from the rows."""
+    told = _refusal(step)
+    if told is not None:
+        raise ValueError(f"step {name!r}, {type(step).__name__}, {told}")
+
+
+def _refusal(step: Any) -> str | None:
+    """Why a step cannot be taken; None if it can."""
+    rule = _RULES.get(type(step))
+    if rule is not None:
+        return rule(step)
+    instead = _INSTEAD.get(type(step).__name__, "a step that Tacit knows to treat each row by itself")
+    return f"may learn from the rows without noise, which voids the guarantee; use {instead}"
+
+
+def _nothing(step: Any) -> None:  # noqa: ARG001
+    """No parameter of it can do harm."""
+    return
+
+
+def _function(step: FunctionTransformer) -> str | None:
+    func = step.func
+    known = isinstance(func, np.ufunc) and any(
+        getattr(room, func.__name__, None) is func for room in (np, scipy.special)
+    )
+    plain = func is None or (known and func.nin == func.nout == 1 and func.signature is None)
+    if not plain or step.kw_args or step.inverse_func is not None or callable(step.feature_names_out):
+        return (
+            "is taken around a function of NumPy or SciPy that treats each number by itself (np.log1p), with nothing"
+            " else set: any other function sees all rows at once"
+        )
+    return None
+
+
+def _declared(step: Any) -> str | None:
+    wanted = "ignore" if type(step) is OneHotEncoder else "use_encoded_value"
+    asked = isinstance(step.categories, str) or step.min_frequency is not None or step.max_categories is not None
+    if asked or step.handle_unknown != wanted:
+        return (
+            f"is taken with declared categories, handle_unknown={wanted!r} and neither min_frequency nor"
+            " max_categories: else it learns from the rows; use PrivateEncoder"
+        )
+    return None
+
+
+def _hashing(step: HashingVectorizer) -> str | None:
+    if any(map(callable, (step.preprocessor, step.tokenizer, step.analyzer))) or step.input != "content":
+        return "is taken with its own preprocessor, tokenizer and analyzer, and with texts as input"
+    return None
+
+
+def _columns(step: ColumnTransformer) -> str | None:
+    for name, part, columns in _parts(step):
+        if callable(columns) and type(columns) is not make_column_selector:
+            return f"chooses the columns of {name!r} by a function, which sees the rows: name them"
+        told = None if is_skipped(part) or (isinstance(part, str) and part == "drop") else _refusal(part)
+        if told is not None:
+            return f"holds {name!r}, {type(part).__name__}, which {told}"
+    return None
+
+
+def _inner(step: Pipeline) -> str | None:
+    for name, part in step.steps:
+        told = None if is_skipped(part) else _refusal(part)
+        if told is not None:
+            return f"holds {name!r}, {type(part).__name__}, which {told}"
+    return None if step.memory is None else "is taken without memory, which would keep private rows on disk"
+
+
+def _parts(step: ColumnTransformer) -> Iterator[tuple[str, Any, Any]]:
+    yield from step.transformers
+    yield "remainder", step.remainder, None
+
+
+_RULES: dict[type, Callable[[Any], str | None]] = {
+    Normalizer: _nothing,
+    Binarizer: _nothing,
+    RowClipper: _nothing,
+    FunctionTransformer: _function,
+    OneHotEncoder: _declared,
+    OrdinalEncoder: _declared,
+    HashingVectorizer: _hashing,
+    ColumnTransformer: _columns,
+    Pipeline: _inner,
+}
+
+
+class Stateless:
+    """A checked step of scikit-learn, made ready without learning; its errors and warnings do not quote the rows."""
+
+    def __init__(self, name: str, step: Any) -> None:
+        check(name, step)
+        self.name, self.step = name, clone(step)
+        self._hashes = _holds_hashing(step)
+        if type(step) is ColumnTransformer:
+            # By default the share of zeros among the rows decides whether the output is sparse: here a rule does.
+            self.step.set_params(sparse_threshold=1.0 if self._hashes else 0.0)
+
+    def fit_transform(self, X: Any) -> Any:
+        """The rows, each by itself."""
+        return self._quietly(lambda: self.step.fit(X).transform(X))
+
+    def transform(self, X: Any) -> Any:
+        """The rows, each by itself."""
+        return self._quietly(lambda: self.step.transform(X))
+
+    def _quietly(self, run: Callable[[], Any]) -> Any:
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")  # they may depend on the rows
+                out = run()
+            return csr_array(out) if self._hashes and not issparse(out) else out
+        except Exception as error:
+            kind = type(error) if type(error) in (TypeError, ValueError, MemoryError) else ValueError
+        # Outside the handler, so that the error that may quote the data is not this one's context.
+        raise kind(
+            f"step {self.name!r}, {type(self.step).__name__}, cannot take this table; its message may quote the data,"
+            " so it is not shown: try the step on made-up rows"
+        )
+
+
+def _holds_hashing(step: Any) -> bool:
+    if type(step) is HashingVectorizer:
+        return True
+    if type(step) is ColumnTransformer:
+        return any(_holds_hashing(part) for _, part, _ in _parts(step))
+    return type(step) is Pipeline and any(_holds_hashing(part) for _, part in step.steps)

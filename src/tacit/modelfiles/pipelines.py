@@ -1,0 +1,77 @@
+"""Encoders and pipelines in a file: how their parts must fit together."""
+
+from dataclasses import replace
+from typing import Any
+
+from tacit.estimators.stages import PRIVATE
+from tacit.modelfiles.texts import HARMLESS, harmless
+from tacit.preprocessing import PrivateEncoder, RowClipper
+from tacit.preprocessing.coding import Coded
+from tacit.privacy import Budget, checks
+
+STEPS: frozenset[str] = frozenset(kind.__name__ for kind in (*PRIVATE, RowClipper))
+"""What a file may hold as a step."""
+
+_OWNED = ("epsilon", "delta", "adjacency", "random_state")
+
+
+def check_encoder(model: PrivateEncoder) -> None:
+    """Refuse an encoder whose columns are none, or are not those that it says."""
+    Budget(model.epsilon, 0.5 if model.delta is None else model.delta, model.adjacency)  # type: ignore[arg-type]
+    most = checks.count("max_categories", model.max_categories)
+    columns = model.columns_
+    if not isinstance(columns, tuple) or not all(isinstance(column, Coded) for column in columns):
+        raise ValueError("columns_ must be a tuple of columns")
+    if len({column.name for column in columns}) < len(columns) or len(columns) != model.n_features_in_:
+        raise ValueError("columns_ must be as many as n_features_in_, with different names")
+    for column in columns:
+        _check_column(column, most)
+    model.categories_ = {column.name: column.categories for column in columns if column.categories is not None}
+
+
+def _check_column(column: Coded, most: int) -> None:
+    values = column.categories
+    texts = isinstance(values, tuple) and all(isinstance(value, str) and harmless(value) for value in values)
+    if not isinstance(column.name, str) or not harmless(column.name) or not (values is None or texts):
+        raise ValueError(f"columns_ must have names and categories that are texts {HARMLESS}")
+    if values is not None and len(set(values)) < len(values):
+        raise ValueError("columns_ must have each category once")
+    flags = all(isinstance(flag, bool) for flag in (column.is_text, column.indicator, column.parsed, column.spare))
+    if not flags or (values is None and column.is_text) or isinstance(column.empty, bool):
+        raise ValueError("columns_ must say of each whether it is text, and has an indicator")
+    if not isinstance(column.empty, int) or not 0 <= column.empty <= most:
+        raise ValueError("columns_ must have at most max_categories empty columns each")
+
+
+def check_pipeline(model: Any) -> None:
+    """Refuse a pipeline whose steps do not fit together, or state another guarantee than it does."""
+    model._check_parameters()
+    width = None
+    for name, step in model.steps_:
+        if not harmless(name):
+            raise ValueError(f"the names of steps must be texts {HARMLESS}")
+        if width is not None and step.n_features_in_ != width:
+            raise ValueError(f"step {name!r} must have as many columns as the step before it gives")
+        width = len(step.get_feature_names_out()) if hasattr(step, "get_feature_names_out") else None
+        stated = getattr(step, "guarantee_", None)
+        if stated is not None and replace(stated, solver=model.guarantee_.solver) != model.guarantee_:
+            raise ValueError(f"step {name!r} must state the guarantee of the pipeline")
+
+
+def given(parts: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The steps as they may have been given, from fitted ones: without the terms that a pipeline sets."""
+    steps: list[tuple[str, Any]] = []
+    names: list[str | None] | None = None
+    for name, fitted in parts.items():
+        params = {key: value for key, value in fitted.get_params(deep=False).items() if key not in _OWNED}
+        if names is not None and isinstance(params.get("bounds"), dict):
+            named = {names[k]: pair for k, pair in params["bounds"].items() if isinstance(k, int) and k < len(names)}
+            params["bounds"] = {key: pair for key, pair in named.items() if key is not None} or None
+        elif params.get("bounds") is not None and steps:  # of what a scaler gives
+            params["bounds"] = None
+        names = None
+        if isinstance(fitted, PrivateEncoder):
+            sources = fitted._sources().values()
+            names = [None if s.value is not None or s.missing or s.empty else s.column for s in sources]
+        steps.append((name, type(fitted)(**params)))
+    return steps
