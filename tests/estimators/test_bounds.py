@@ -28,29 +28,16 @@ def noise_of(model):
 
 
 @every
-def test_declared_columns_cost_little(kind):
+def test_declared_columns_cost_nothing(kind):
     X, y = kind.problem(300)
     found = kind.make(random_state=0).fit(X, y)
     some = kind.make(random_state=0, bounds={1: BOUNDS[1], 3: BOUNDS[3]}).fit(X, y)
     every = kind.make(random_state=0, bounds=BOUNDS).fit(X, y)
-    assert "scale: magnitudes" in names_of(some)
-    assert [name for name in names_of(every) if name.startswith("scale")] == ["scale: declared"]
+    assert any(name.startswith("scale") for name in names_of(some))
+    assert not any(name.startswith("scale") for name in names_of(every))
     for less, more in ((some, found), (every, some)):
         assert all(a <= b for a, b in zip(noise_of(less), noise_of(more), strict=True))
     assert noise_of(every)[-1] < noise_of(found)[-1]
-
-
-def test_columns_that_fill_little_of_their_bounds_are_still_seen():
-    """Bounds at thirty deviations: by public numbers alone such columns would be next to nothing."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(4000, 4))
-    y = X.sum(axis=1) + 0.3 * rng.normal(size=4000) > 0
-    scores = []
-    for seed in range(4):
-        model = tacit.LogisticRegression(epsilon=1.0, bounds=(-30.0, 30.0), random_state=seed).fit(X, y)
-        assert np.all((model.clip_low_ == -30.0) & (model.clip_high_ == 30.0))
-        scores.append(model.score(X, y))
-    assert np.mean(scores) > 0.943  # .932 by public numbers alone
 
 
 @every

@@ -18,7 +18,6 @@ from scipy.sparse import csr_array
 
 from tacit.blocks import Table
 from tacit.bounding import Centring
-from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
 from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
@@ -424,7 +423,6 @@ def _steps(adjacency: str) -> list[Entry]:
         "scale by magnitudes": MagnitudeScale(N, 3),
         "scale by one histogram": PooledScale(N, 3),
         "scale by moments": MomentScale(N, 3, 4.0),
-        "scale by declared bounds": DeclaredScale(N, Bounds(np.full(3, -2.0), np.full(3, 2.0)), None),
     }
     entries = [_of_step(name, adjacency, scale.releases(1.0), scale.run) for name, scale in scales.items()]
     norms = NormScale(N, 3)

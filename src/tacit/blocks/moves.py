@@ -134,15 +134,6 @@ class Moves:
         slack = 1.0 + self.slack(1.0)
         return Sensitivity(math.sqrt(2.0) * slack, math.sqrt(4.5) * slack)
 
-    def declared(self, count: int) -> Sensitivity:
-        """Pairs (u, u^2) of `count` numbers of [-1, 1], each summed by itself: sqrt(2 count), and 2 sqrt(count).
-
-        For two numbers put t = u - v and s = u + v, |s| + |t| <= 2: their pairs are t^2 (1 + s^2) apart in square. For
-        a given t that is at most t^2 (1 + (2 - t)^2), which is largest at t = 2, where it is 4.
-        """
-        slack = math.sqrt(2.0 * count) * self.slack(1.0)
-        return Sensitivity(math.sqrt(2.0 * count) + slack, 2.0 * math.sqrt(count) + slack)
-
     def weighted(self, norm: float, apart: float) -> Sensitivity:
         """Weighted numbers of [-1, 1], each summed by itself, whose weights have this norm; two are `apart` at most.
 

@@ -9,8 +9,15 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, clip_rows
-from tacit.bounding.declared import DeclaredScale, RawScale
-from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.bounding.scales import (
+    DeclaredScale,
+    LabelScale,
+    MagnitudeScale,
+    MomentScale,
+    NormScale,
+    PooledScale,
+    RawScale,
+)
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
@@ -130,8 +137,8 @@ class LinearBounding:
         if entry_bound is not None:
             features = None
         elif bounds is not None:
-            declared = DeclaredScale.of(task.n, bounds, task.budget, layout, sparse=task.sparse)
-            features = RawScale(bounds) if raw else declared
+            pools = layout == "columns"
+            features = RawScale(bounds) if raw else DeclaredScale.of(task.n, bounds, task.budget, pools=pools)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:

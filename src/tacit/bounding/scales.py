@@ -10,7 +10,9 @@ the plan, from public numbers alone) and `run`, which spends them and returns a 
 - `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
 - `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
   centring, which would fill the zeros.
-- `DeclaredScale` and `RawScale`, for columns with declared bounds, are in `tacit.bounding.declared`.
+- `DeclaredScale`: bounds of columns are declared. What lies between them is brought to [-sqrt(3), sqrt(3)], which
+  releases nothing; one of the others finds the units of the columns that are left.
+- `RawScale`: the same for a solver that takes columns as they are.
 
 `LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
 
@@ -25,8 +27,10 @@ public.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from tacit._types import Floats, Integers, Table
 from tacit.blocks import Moves, Scaling, clip_rows
@@ -234,6 +238,72 @@ class NormScale:
         e0 = 1.0 / max(gate.multiplier(name), 1e-9)
         steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
         return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredScale:
+    """Columns with declared bounds, which cost nothing; the units of the others are found.
+
+    Sparse columns are not centred, and all of them must be declared.
+    """
+
+    n: int
+    bounds: Bounds
+    rest: "MagnitudeScale | PooledScale | None"
+
+    @classmethod
+    def of(cls, n: int, bounds: Bounds, budget: Budget, *, pools: bool) -> "DeclaredScale":
+        """With one scale for all columns that are not declared, if they are many and it `pools` them, or one each."""
+        others = int(np.count_nonzero(~bounds.declared))
+        if not others:
+            return cls(n, bounds, None)
+        pooled = pools and PooledScale.is_due(n, others, budget)
+        return cls(n, bounds, PooledScale(n, others) if pooled else MagnitudeScale(n, others))
+
+    def share(self, budget: Budget, columns: int) -> float:
+        """That of the columns that are not declared."""
+        return 0.0 if self.rest is None else self.rest.share(budget, columns - int(self.bounds.declared.sum()))
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """Those of the columns that are not declared."""
+        return () if self.rest is None else self.rest.releases(share)
+
+    def run(self, gate: Gate, X: Any) -> Scaling:
+        """Spend the releases, if any."""
+        low, high, declared = self.bounds.low, self.bounds.high, self.bounds.declared
+        if issparse(X):
+            return Scaling(np.zeros(len(low)), self.bounds.reach, 1.0, bounds=self.bounds)
+        found = Scaling(np.zeros(0), np.zeros(0), LIMIT) if self.rest is None else self.rest.run(gate, X[:, ~declared])
+        centre, scale = np.empty(len(low)), np.empty(len(low))
+        scale[declared] = (high[declared] - low[declared]) / (2 * _REACH)
+        centre[declared] = low[declared] + _REACH * scale[declared]
+        centre[~declared], scale[~declared] = found.centre, found.scale
+        if found.bounds is not None:
+            low, high = low.copy(), high.copy()
+            low[~declared], high[~declared] = found.bounds.low, found.bounds.high
+        return Scaling(centre, scale, LIMIT, found.lost, found.pooled, Bounds(low, high))
+
+
+@dataclass(frozen=True, eq=False)
+class RawScale:
+    """Columns as they are, clipped to their declared bounds and over the largest size there. Nothing is released.
+
+    There is no centring, and what is asked of weights is meant for the user's units: the division is arithmetic.
+    """
+
+    bounds: Bounds
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """Nothing."""
+        return 0.0
+
+    def releases(self, share: float) -> tuple[Release, ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
+        """Values of size 1 at most."""
+        return Scaling(np.zeros(len(self.bounds.low)), self.bounds.reach, 1.0, bounds=self.bounds)
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ PARAMETERS = f"""Nothing needs to be declared or tuned: units are found privatel
 
 ROW_NORM = """bounds : pair, sequence of pairs or dict, default=None
         What columns lie between, as public knowledge: one pair (low, high) for all columns, one for each (None where
-        nothing is known), or pairs by the names or numbers of some columns, as in `{"age": (17, 90)}`. All declared
-        columns together cost 3% of the budget; values beyond the bounds are clipped, others never. Sparse rows take
-        bounds for all of their columns, with 0 inside, at no cost. None: found privately.
+        nothing is known), or pairs by the names or numbers of some columns, as in `{"age": (17, 90)}`. Declared columns
+        cost no budget, so the others get more of it; values beyond the bounds are clipped. Sparse rows take bounds for
+        all of their columns, with 0 inside. None: found privately.
     row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately."""
 
