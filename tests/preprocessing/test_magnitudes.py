@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tacit.bounding.magnitudes import ABOVE, BELOW, WIDEST, bin_values, centre_and_scale, rough_centre, surviving
+from tacit.bounding.magnitudes import (
+    ABOVE,
+    BELOW,
+    WIDEST,
+    bin_values,
+    centre_and_scale,
+    other_value,
+    rough_centre,
+    surviving,
+)
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150, database=None)
 BINS = 2 * (2 * WIDEST + 1) + 1
@@ -196,3 +205,21 @@ def test_whatever_comes_out_of_the_noise_is_finite_and_positive(first, second, n
         assert math.isfinite(centre)
         assert 0.0 < scale <= 2.0 ** (WIDEST + ABOVE + 1)
         assert abs(centre - rough) <= 2.0 ** (top + ABOVE) * (1 + 1e-12)
+
+
+def test_the_smallest_size_does_not_join_many_zeros():
+    counts = np.zeros(99)
+    counts[49], counts[50] = 5000.0, 2.5  # zeros, and a bin of 2^-24 that noise alone fills so far
+    assert np.array_equal(np.flatnonzero(surviving(counts, 1.0, 100, signed=True)), [49])
+    assert 50 in np.flatnonzero(surviving(counts, 1.0, 100))
+
+
+def test_a_column_of_two_values_names_the_other_one():
+    counts = np.zeros(2 * (BELOW + ABOVE + 1) + 1)
+    middle = len(counts) // 2
+    counts[middle], counts[middle + 1 + BELOW] = 900.0, 100.0  # 0, and 2^0
+    assert other_value(counts, 0.0, 0, least=0.0) == 1.0
+    counts[middle + BELOW] = 3.0  # a half, which may be noise
+    assert other_value(counts, 0.0, 0, least=4.0) == 1.0
+    assert other_value(counts, 0.0, 0, least=2.0) is None
+    assert other_value(counts, 0.25, 0, least=4.0) is None  # neither of them is zero

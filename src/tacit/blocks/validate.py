@@ -10,6 +10,8 @@ from typing import Any
 from sklearn.utils.validation import validate_data
 
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
+_WORDS = ("object", "str", "category", "categorical", "enum")
+_DATES = ("datetime", "date", "time", "duration", "period")
 _RESHAPE = (
     " Reshape your data either using array.reshape(-1, 1) if it has a single feature"
     " or array.reshape(1, -1) if it holds a single row."
@@ -22,9 +24,25 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         return validate_data(estimator, *data, **options)
     except (TypeError, ValueError, OverflowError) as error:
         told = type(error) if type(error) in (TypeError, ValueError) else ValueError
-        message = without_data(str(error))
+        message = _of_column(data[0], str(error)) or without_data(str(error))
     # Outside the handler, so that the error that quotes the data is not this one's context.
     raise told(message)
+
+
+def _of_column(X: Any, message: str) -> str | None:
+    """Which column is to blame that a frame holds no numbers, by its declared type, and what to do about it.
+
+    A column is named by its type alone, never by what it holds. Names of columns are public.
+    """
+    if not message.startswith(("could not convert", "The DType")) or not hasattr(X, "columns"):
+        return None
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        kind = str(dtype)
+        if kind.lower().startswith(_WORDS):
+            return f"column {str(name)!r} of dtype {kind.partition('(')[0]}: encode it with PrivateEncoder, or drop it"
+        if kind.lower().startswith(_DATES):
+            return f"column {str(name)!r} of dtype {kind.partition('(')[0]}: turn it into numbers, or drop it"
+    return None
 
 
 def without_data(message: str) -> str:

@@ -4,6 +4,7 @@ linear       `LinearBounding`: which scales a linear model needs, and the way ba
 scales       centres and scales of columns, of row norms and of a target
 centring     the mean and the radius of a PCA
 magnitudes   reading scales off noisy histograms (released numbers only)
+templates    reading the histograms of all columns together, where they are noisy
 """
 
 from typing import Any, Protocol

@@ -202,7 +202,7 @@ class LinearBounding:
                 Z = _scaled_sparse(X, scaling)
                 return scaling, csc_array(Z) if self.layout == "columns" else Z
             if self.layout == "entries":
-                scaling = replace(scaling, limit=_ENTRY_OF_SCALE)
+                scaling = replace(scaling, limit=_ENTRY_OF_SCALE, bounds=self.task.bounds)
         if not self.task.fit_intercept:
             scaling = _uncentred(scaling)
         return scaling, X if self.task.sparse else scaling.transform(X, self.layout)

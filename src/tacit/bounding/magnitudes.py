@@ -22,14 +22,15 @@ def bin_values(low: int, high: int) -> Floats:
     return np.concatenate([-powers[::-1], [0.0], powers])
 
 
-def surviving(counts: Floats, noise: float, columns: int) -> Flags:
+def surviving(counts: Floats, noise: float, columns: int, *, signed: bool = False) -> Flags:
     """Bins whose counts stand out of the noise, and their neighbours that still do.
 
     A bin stands out by itself or together with its two neighbours, as values of one magnitude fall into several bins.
     A seed is a bin above the largest noise expected in all bins of all columns, with a margin, because one false seed
     far away ruins a scale. The best bin of a column is a seed by a weaker rule. From a seed on, neighbours above two
     deviations of the noise join. A single column, such as a label, has little noise and much depends on it: its rules
-    are stricter.
+    are stricter. In `signed` histograms the middle bin is zero, which has no neighbours: the smallest size that there
+    is a bin for is not near it, and next to many zeros it would be taken for the size of a column.
     """
     bins = len(counts)
     if noise == 0.0:
@@ -53,7 +54,7 @@ def surviving(counts: Floats, noise: float, columns: int) -> Flags:
         grown = keep[::step]
         allowed = candidates[::step]
         for k in range(1, bins):
-            if grown[k - 1] and allowed[k]:
+            if grown[k - 1] and allowed[k] and not (signed and k - 1 == bins // 2):
                 grown[k] = True
     return keep
 
@@ -84,6 +85,18 @@ def centre_and_scale(counts: Floats, keep: Flags, rough: float, top: int) -> tup
     far = distance[order][np.cumsum(mass[order]) >= 0.02]
     scale = max(math.sqrt(variance), 0.3 * float(far[0])) if variance > 0.0 else 0.2 * abs(mean)
     return rough + mean, scale if scale > 0.0 else fallback
+
+
+def other_value(counts: Floats, rough: float, top: int, least: float) -> float | None:
+    """What a column of two values, one of them zero, holds besides zero; None if it holds more, or zeros alone.
+
+    Bins that hold no more than `least` do not count as further values: they may have joined by their noise.
+    """
+    order = np.argsort(-counts)
+    values = rough + bin_values(top - BELOW, top + ABOVE)[order]
+    if counts[order[1]] <= 0.0 or counts[order[2]] > least or np.all(values[:2] != 0.0):
+        return None
+    return float(values[0] if values[1] == 0.0 else values[1])
 
 
 def shrunk(mean: Floats, error: float) -> Floats:

@@ -26,7 +26,7 @@ public.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from tacit._types import Floats, Integers, Table
 from tacit.blocks import Moves, Scaling, clip_rows
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
+from tacit.bounding.templates import Reader
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
 from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
@@ -43,6 +44,7 @@ from tacit.problems.bounds import Bounds
 
 _BLOCK = 1 << 14
 _LEAST_SHARE = 0.15
+_JOINED = 4.0  # deviations of the noise, below which a bin may be there by chance next to one that is not
 _MANY_COLUMNS = 500  # tables with fewer tend to have a unit for each column, which one scale cannot serve
 _NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single columns are not worth their cost
 _REACH = math.sqrt(3.0)  # what declared bounds are brought to: values spread evenly between them have deviation 1
@@ -73,23 +75,30 @@ class MagnitudeScale:
         )
 
     def run(self, gate: Gate, X: Table) -> Scaling:
-        """Spend the two releases."""
-        d, widest = self.d, magnitudes.WIDEST
-        zero, wide = np.zeros(d), np.full(d, widest)
-        first, noise = self._histograms(gate, f"{self.name}: magnitudes", X, zero, -wide, wide)
-        rough, top, found = zero.copy(), np.zeros(d, dtype=np.int64), np.zeros(d, dtype=np.bool_)
-        for j in range(d):
-            keep = magnitudes.surviving(first[j], noise, d)
-            found[j] = keep.any()
-            if found[j]:
-                rough[j], top[j] = magnitudes.rough_centre(first[j], keep)
-        low, high = top - magnitudes.BELOW, top + magnitudes.ABOVE
-        second, noise2 = self._histograms(gate, f"{self.name}: spread", X, rough, low, high)
-        centre, scale = zero.copy(), np.full(d, _fallback_scale(first, noise))
-        for j in np.flatnonzero(found).tolist():
-            keep = magnitudes.surviving(second[j], noise2, d)
-            centre[j], scale[j] = magnitudes.centre_and_scale(second[j], keep, float(rough[j]), int(top[j]))
-        return Scaling(centre, scale, magnitudes.LIMIT, lost=int(d - found.sum()))
+        """Spend the two releases; where they are noisy, the histograms of all columns are read together."""
+        d, wide = self.d, np.full(self.d, magnitudes.WIDEST)
+        rough, top = np.zeros(d), np.zeros(d, dtype=np.int64)
+        counts, noise = self._histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
+        read = self._outstanding(counts, noise)
+        lost = np.flatnonzero(~read.any(axis=1))
+        reader = Reader(self.n) if Reader.is_due(self.n, d, noise) else None
+        read = read if reader is None else reader.first(counts, noise)
+        for j in np.flatnonzero(read.any(axis=1)).tolist():
+            rough[j], top[j] = magnitudes.rough_centre(read[j], read[j] > 0.0)
+        pooled = _fallback_scale(counts, noise)
+        counts, noise = self._histograms(
+            gate, f"{self.name}: spread", X, rough, top - magnitudes.BELOW, top + magnitudes.ABOVE
+        )
+        read = self._outstanding(counts, noise) if reader is None else reader.second(counts, noise, rough, top)
+        scaling = _of_columns(read, rough, top, 0.0 if reader else _JOINED * noise)
+        if reader is None:
+            scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
+        return replace(scaling, lost=len(lost))
+
+    def _outstanding(self, counts: Floats, noise: float) -> Floats:
+        """The counts that stand out of the noise, each column by itself; zero in place of the others."""
+        keep = np.array([magnitudes.surviving(row, noise, self.d, signed=True) for row in counts])
+        return np.where(keep, np.maximum(counts, 0.0), 0.0)
 
     def _histograms(
         self, gate: Gate, name: str, X: Table, shift: Floats, low: Integers, high: Integers
@@ -100,6 +109,21 @@ class MagnitudeScale:
         sensitivity = Sensitivity.one_hot(self.d)
         noise = gate.noise(name, sensitivity)
         return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
+
+
+def _of_columns(read: Floats, rough: Floats, top: Integers, joined: float) -> Scaling:
+    """Units from counts without noise. Nothing lies beyond two values, and neither of them is clipped."""
+    d = len(rough)
+    centre, scale = np.empty(d), np.empty(d)
+    bounds = Bounds(np.full(d, -np.inf), np.full(d, np.inf))
+    for j in range(d):
+        place = float(rough[j]), int(top[j])
+        centre[j], scale[j] = magnitudes.centre_and_scale(read[j], read[j] > 0.0, *place)
+        other = magnitudes.other_value(read[j], *place, joined)
+        if other is not None:
+            bounds.low[j], bounds.high[j] = min(0.0, other), max(0.0, other)
+            scale[j] = max(scale[j], (bounds.high[j] - centre[j]) / LIMIT, (centre[j] - bounds.low[j]) / LIMIT)
+    return Scaling(centre, scale, LIMIT, bounds=bounds if bounds.declared.any() else None)
 
 
 def _fallback_scale(counts: Floats, noise: float) -> float:
@@ -256,7 +280,10 @@ class DeclaredScale:
         scale[declared] = (high[declared] - low[declared]) / (2 * _REACH)
         centre[declared] = low[declared] + _REACH * scale[declared]
         centre[~declared], scale[~declared] = found.centre, found.scale
-        return Scaling(centre, scale, LIMIT, found.lost, found.pooled, self.bounds)
+        if found.bounds is not None:
+            low, high = low.copy(), high.copy()
+            low[~declared], high[~declared] = found.bounds.low, found.bounds.high
+        return Scaling(centre, scale, LIMIT, found.lost, found.pooled, Bounds(low, high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     mean_, scale_ : ndarray of shape (n_features,)
         Released centres and scales.
     clip_low_, clip_high_ : ndarray of shape (n_features,)
-        Three scales to each side of the centre: what values are clipped to.
+        Three scales to each side of the centre, or the two values of a column that has no others: what values are
+        clipped to.
     guarantee_ : Guarantee
         What the scaler gave away.
 
@@ -112,7 +113,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Clipped, centred and scaled columns, between -3 and 3."""
         check_is_fitted(self)
         X = validated(self, X, dtype=[np.float64, np.float32], reset=False)
-        return Scaling(self.mean_, self.scale_, LIMIT).transform(X)
+        return Scaling(self.mean_, self.scale_, LIMIT).transform(np.clip(X, self.clip_low_, self.clip_high_))
 
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units (of what was inside the clip)."""

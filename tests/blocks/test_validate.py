@@ -1,0 +1,33 @@
+"""Errors name the column and what to do about it, and never a value."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tacit import LogisticRegression
+
+TEXT = ["secret"] * 20
+FRAMES = {
+    "text": pd.DataFrame({"a": np.arange(20.0), "income": TEXT}),
+    "objects": pd.DataFrame({"a": np.arange(20.0), "income": np.array(TEXT, dtype=object)}),
+    "a hole": pd.DataFrame({"a": np.arange(20.0), "income": ["secret", None] * 10}),
+    "category": pd.DataFrame({"a": np.arange(20.0), "income": pd.Categorical(TEXT)}),
+    "polars": pl.DataFrame({"a": np.arange(20.0), "income": TEXT}),
+    "enum": pl.DataFrame({"a": np.arange(20.0), "income": pl.Series(TEXT, dtype=pl.Enum(["secret"]))}),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_column_of_words_is_named_with_a_remedy(name):
+    with pytest.raises(ValueError, match=r"^column 'income' of dtype \w+: encode it with PrivateEncoder") as error:
+        LogisticRegression().fit(FRAMES[name], [0, 1] * 10)
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+def test_a_column_of_dates_is_named_with_a_remedy():
+    frame = pd.DataFrame({"a": np.arange(20.0), "born": pd.date_range("1984-05-17", periods=20)})
+    with pytest.raises(ValueError, match=r"column 'born' of dtype datetime.*turn it into numbers") as error:
+        LogisticRegression().fit(frame, [0, 1] * 10)
+    assert "1984" not in str(error.value)
