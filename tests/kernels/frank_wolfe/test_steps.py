@@ -66,7 +66,7 @@ def every_way(run, t, changed):
         elif name == "add":
             follow.add_rows(changed, entries, run.unit, run.slopes, run.changes, scores)
         elif name == "columns":
-            follow.sum_columns(columns, run.unit, run.slopes, scores)
+            follow.sum_columns(columns, entries[-1], run.unit, run.slopes, scores)
         else:
             follow.sum_rows(entries, run.unit, run.slopes, scores)
         yield scores

@@ -1,8 +1,12 @@
 """Sparse rows by column, for Frank-Wolfe: which rows have an entry in a column, and sums over all rows.
 
 Next to the CSR rows stand their rows by column: in runs of 2^bits columns, 2^bits i + (j mod 2^bits) for each entry
-(i, j), rows in order, and the entry, clipped, where there is memory for it. A look at a column reads its run, which is
-short; a sort into fewer runs than columns is several times as fast. Where there is none, it is looked up in the rows.
+(i, j), rows in order, and the entry, where there is memory for it. A look at a column reads its run, which is short; a
+sort into fewer runs than columns is several times as fast. Where there is none, it is looked up in the rows.
+
+An entry stands by column as it does in its row, and is clipped in double precision whenever it is read. The bound
+itself may have no place in single precision: kept there it would be rounded, and a row would add other numbers by
+column than by row.
 
 A row whose norm is not finite, or whose target is not, is absent: no column lists it, and its slope stays 0. Nor does a
 column list entries that are zeros.
@@ -56,7 +60,7 @@ def look_at_rows(first: int, last: int, entries: Entries, bits: int, rule: Rule,
         # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
         for p in range(indptr[i], indptr[i + 1]):
             if present[i]:
-                scores[indices[p]] += int(weight * clipped(data[p], bound))
+                scores[indices[p]] += int(weight * clipped(np.float64(data[p]), bound))
             else:
                 counts[indices[p] >> bits] -= data[p] != 0.0
     return True
@@ -67,7 +71,7 @@ def list_rows(
     first: int, last: int, entries: Entries, bits: int, present: Flags, following: Integers, rows: Places, values: Table
 ) -> None:
     """Write the entries of these rows into their runs; following[r] is where the next one of run r goes."""
-    data, indices, indptr, bound = entries
+    data, indices, indptr, _ = entries
     mask = (1 << bits) - 1
     for i in range(first, last):
         if present[i]:
@@ -78,7 +82,7 @@ def list_rows(
                 at = following[j >> bits]
                 rows[at] = (i << bits) | (j & mask)
                 if len(values) > 0:
-                    values[at] = clipped(np.float64(data[p]), bound)
+                    values[at] = data[p]
                 following[j >> bits] = at + 1
 
 
@@ -107,5 +111,5 @@ def sparse_margins(chosen: Integers, weights: Floats, listed: Listed, out: Float
         for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
             if rows[p] & mask == j & mask:
                 i = rows[p] >> bits
-                x = values[p] if len(values) > 0 else entry(i, j, entries)
+                x = clipped(np.float64(values[p]), entries[3]) if len(values) > 0 else entry(i, j, entries)
                 out[i] += weights[k] * x

@@ -112,4 +112,4 @@ def dense_margins(chosen: Integers, weights: Floats, entries: Entries, out: Floa
     for i in range(len(out)):
         if present[i]:
             for k in range(len(chosen)):
-                out[i] += weights[k] * clipped(Z[i, chosen[k]], bound)
+                out[i] += weights[k] * clipped(np.float64(Z[i, chosen[k]]), bound)

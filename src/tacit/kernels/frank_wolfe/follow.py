@@ -99,7 +99,7 @@ def sum_rows(entries: Entries, unit: float, slopes: Floats, scores: Integers) ->
 
 
 @kernel
-def sum_columns(columns: Columns, unit: float, slopes: Floats, scores: Integers) -> None:
+def sum_columns(columns: Columns, bound: float, unit: float, slopes: Floats, scores: Integers) -> None:
     """The same from columns that have their values: each sum is written once."""
     bits, starts, rows, values = columns
     weights = np.empty(len(slopes))
@@ -109,14 +109,14 @@ def sum_columns(columns: Columns, unit: float, slopes: Floats, scores: Integers)
         for j in range(len(scores)):
             total = 0
             for p in range(starts[j], starts[j + 1]):
-                total += int(weights[rows[p]] * values[p])
+                total += int(weights[rows[p]] * clipped(np.float64(values[p]), bound))
             scores[j] = total
         return
     mask, sums = (1 << bits) - 1, np.empty(1 << bits, dtype=np.int64)
     for run in range(len(starts) - 1):
         sums[:] = 0
         for p in range(starts[run], starts[run + 1]):
-            sums[rows[p] & mask] += int(weights[rows[p] >> bits] * values[p])
+            sums[rows[p] & mask] += int(weights[rows[p] >> bits] * clipped(np.float64(values[p]), bound))
         first = run << bits
         for k in range(min(mask + 1, len(scores) - first)):
             scores[first + k] = sums[k]
@@ -157,7 +157,7 @@ def follow(
     count, held = changed
     if 3 * held > len(rows) + len(scores):
         if len(values) > 0:
-            sum_columns(columns, unit, slopes, scores)
+            sum_columns(columns, entries[3], unit, slopes, scores)
         else:
             sum_rows(entries, unit, slopes, scores)
         return tell_all(kind, told)

@@ -1,5 +1,7 @@
 """Frank-Wolfe on the squared loss of sparse rows: a gradient that is linear in the scale of the weights."""
 
+import numpy as np
+
 from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe.columns import Entries, Listed, entry
 from tacit.kernels.frank_wolfe.follow import Notes
@@ -25,10 +27,10 @@ def lazy_step(
             continue
         i = rows[p] >> bits
         old = unit * margins[i]
-        margins[i] += gain * (values[p] if len(values) > 0 else entry(i, j, entries))
+        margins[i] += gain * (clipped(np.float64(values[p]), bound) if len(values) > 0 else entry(i, j, entries))
         new = unit * margins[i]
         for k in range(indptr[i], indptr[i + 1]):
-            x = clipped(data[k], bound)
+            x = clipped(np.float64(data[k]), bound)
             change = int(new * x) - int(old * x)
             if change != 0:
                 rates[indices[k]] += change
@@ -48,4 +50,4 @@ def lazy_rates(entries: Entries, present: Flags, unit: float, margins: Floats, r
         if present[i] and margins[i] != 0.0:
             weight = unit * margins[i]
             for p in range(indptr[i], indptr[i + 1]):
-                rates[indices[p]] += int(weight * clipped(data[p], bound))
+                rates[indices[p]] += int(weight * clipped(np.float64(data[p]), bound))

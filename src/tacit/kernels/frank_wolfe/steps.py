@@ -22,10 +22,12 @@ met        the rows that were looked at, in the order of their first look; the l
 
 import math
 
+import numpy as np
+
 from tacit._types import Flags, Floats, Integers, Places
 from tacit.kernels.frank_wolfe.columns import Listed, entry
 from tacit.kernels.frank_wolfe.follow import IN_BUCKETS, NOTED, Changes, Told, follow
-from tacit.kernels.frank_wolfe.rows import Rule, slope_at
+from tacit.kernels.frank_wolfe.rows import Rule, clipped, slope_at
 from tacit.kernels.prefetch import prefetch
 from tacit.privacy.noise.kernels import DONE, Words
 from tacit.privacy.noise.vertices import draw_from_buckets
@@ -80,7 +82,8 @@ def _look(t: int, j: int, gain: float, problem: Problem, state: State) -> tuple[
             p += 1
         if p < end:
             i = rows[p] >> bits
-            margins[i] += gain / scale * (values[p] if len(values) > 0 else entry(i, j, entries))
+            value = clipped(np.float64(values[p]), entries[3]) if len(values) > 0 else entry(i, j, entries)
+            margins[i] += gain / scale * value
             p += 1
             if anchors[i] == math.inf:
                 anchors[i] = 0.0
