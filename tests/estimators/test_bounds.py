@@ -87,8 +87,35 @@ def test_a_declared_value_inside_its_bounds_is_never_clipped(store, fit_intercep
 def test_bounds_that_sparse_rows_cannot_have_are_refused(bounds, message, releases):
     X = sparse.csr_array(np.eye(40)[:, :2])
     with pytest.raises(ValueError, match=message):
-        tacit.LogisticRegression(bounds=bounds).fit(X, np.arange(40) % 2)
+        tacit.LogisticRegression(bounds=bounds, solver="text").fit(X, np.arange(40) % 2)
     assert releases == []
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("bounds", [None, {0: (-3, 3)}, [(1, 3), None, (0, 1)], (-3, 3)])
+def test_sparse_rows_of_few_columns_are_a_table(bounds):
+    """The same model as of the same rows as an array, whatever is declared; also with holes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1.0, 100.0, 1.0] * (rng.random((300, 3)) < 0.5)
+    X[3, 1] = math.nan
+    y = rng.integers(0, 2, 300)
+    one, other = (
+        tacit.LogisticRegression(bounds=bounds, random_state=0).fit(store(X), y)
+        for store in (np.asarray, sparse.csr_array)
+    )
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.fill_, other.fill_)
+    np.testing.assert_allclose(other.predict_proba(sparse.csr_array(X)), one.predict_proba(X), rtol=1e-9)
+
+
+def test_text_stays_text():
+    """By its many columns, or by the solver or the row norm that say so."""
+    rng = np.random.default_rng(0)
+    few = sparse.random_array((60, 5), density=0.5, rng=rng, format="csr")
+    many = sparse.random_array((60, 2_001), density=0.01, rng=rng, format="csr")
+    y = np.arange(60) % 2
+    for X, options in ((few, {"solver": "text"}), (few, {"row_norm": 1.0}), (many, {})):
+        assert np.all(np.isinf(tacit.LogisticRegression(random_state=0, **options).fit(X, y).clip_low_))
 
 
 @pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
