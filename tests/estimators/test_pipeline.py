@@ -325,6 +325,7 @@ ORDINAL = preprocessing.OrdinalEncoder
         (NUMBERS(np.log, kw_args={"where": [True]}), "treats each number by itself"),
         (NUMBERS(np.log, inverse_func=leaky), "treats each number by itself"),
         (HashingVectorizer(tokenizer=str.split), "its own preprocessor"),
+        (HashingVectorizer(strip_accents=leaky), "strip_accents"),
         (HashingVectorizer(input="filename"), "texts as input"),
         (make_column_transformer((preprocessing.StandardScaler(), ["age"])), "holds 'standardscaler'"),
         (make_column_transformer((NUMBERS(np.log), leaky)), "by a function, which sees the rows"),
@@ -367,6 +368,33 @@ def test_the_share_of_zeros_among_the_rows_does_not_decide_how_they_are_stored()
                 made(step, LogisticRegression()).fit(FRAME.assign(job=value), Y)
             kinds.add(tuple(s.name for s in steps))
         assert len(kinds) == 1
+
+
+def nested(step):
+    return ColumnTransformer([("inner", step, [0, 1, 2])])
+
+
+@pytest.mark.parametrize("around", [make_pipeline, nested, lambda step: make_pipeline(nested(step))])
+def test_one_row_changes_neither_the_plan_nor_the_steps_also_where_columns_are_chosen_inside_another_step(around):
+    """With three of nine cells in some rows and two in the others, one row more takes the density to 0.3."""
+    words = ONE_HOT(categories=[list("abcd")] * 2, handle_unknown="ignore")
+    fits = []
+    for full in (1049, 1050):
+        known = np.where(np.arange(N) < full, "a", "z")
+        frame = pd.DataFrame({"p": np.array(list("abcd") * N)[:N], "q": known, "age": FRAME["age"]})
+        inner = ColumnTransformer([("o", words, [0, 1]), ("p", "passthrough", [2])])
+        fits.append(made(around(inner), LogisticRegression(classes=[0, 1])).fit(frame, Y))
+    assert fits[0].plan_ == fits[1].plan_
+    assert pickle.dumps(fits[0].steps_[0]) == pickle.dumps(fits[1].steps_[0])
+
+
+def test_texts_of_which_no_cell_is_zero_are_stored_as_all_others_are():
+    kept = []
+    for word in ("clerk", ""):
+        step = make_column_transformer((HashingVectorizer(n_features=1, norm=None), "job"))
+        model = made(step, LogisticRegression(classes=[0, 1])).fit(FRAME.assign(job=["clerk"] * (N - 1) + [word]), Y)
+        kept.append((model.plan_, pickle.dumps(model.steps_[0])))
+    assert kept[0] == kept[1]
 
 
 def test_errors_of_a_step_come_without_the_data_they_quote():
