@@ -397,6 +397,21 @@ def test_texts_of_which_no_cell_is_zero_are_stored_as_all_others_are():
     assert kept[0] == kept[1]
 
 
+def test_rows_in_a_list_are_refused_and_texts_in_a_list_are_not():
+    rows = FRAME[["job", "age"]].to_numpy(dtype=object).tolist()
+    jobs = ONE_HOT(**DECLARED)
+    first = (PrivateEncoder(), jobs, make_pipeline(jobs), ColumnTransformer([("jobs", jobs, [0])]))
+    for step in first:
+        with transcript() as steps, pytest.raises(TypeError, match="data frame or an array, got list"):
+            made(step, "passthrough", LogisticRegression()).fit([row[:1] for row in rows], Y)
+        assert steps == []
+    model = made(jobs, LogisticRegression()).fit(FRAME[["job"]], Y)
+    with pytest.raises(TypeError, match="data frame or an array, got list"):
+        model.predict([row[:1] for row in rows])
+    hashed = made(make_pipeline("passthrough", HashingVectorizer(n_features=8)), LogisticRegression())
+    assert hashed.fit(JOB.tolist(), Y).predict(JOB.tolist()).shape == (N,)
+
+
 def test_errors_of_a_step_come_without_the_data_they_quote():
     secret = "secret-of-one-person"
     frame = FRAME.assign(age=FRAME["age"].astype(object).where(FRAME.index != 7, secret))

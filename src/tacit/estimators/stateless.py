@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from tacit.preprocessing import RowClipper
+from tacit.preprocessing.frames import check_typed
 
 _INSTEAD = {
     "StandardScaler": "PrivateScaler, or nothing: Tacit's models find scales inside their budget",
@@ -150,11 +151,11 @@ class Stateless:
 
     def fit_transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(lambda: self._ready(X).transform(X))
+        return self._quietly(X, lambda: self._ready(X).transform(X))
 
     def transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(lambda: self.step.transform(X))
+        return self._quietly(X, lambda: self.step.transform(X))
 
     def _ready(self, X: Any) -> Any:
         """The step as fitted, with nothing in it that the rows have decided."""
@@ -165,7 +166,9 @@ class Stateless:
                 part.sparse_output_ = _holds_hashing(part)
         return self.step
 
-    def _quietly(self, run: Callable[[], Any]) -> Any:
+    def _quietly(self, X: Any, run: Callable[[], Any]) -> Any:
+        if not _takes_texts(self.step):
+            check_typed(X)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # they may depend on the rows
@@ -192,6 +195,13 @@ def _within(step: Any) -> Iterator[Any]:
 
 def _column_transformers(step: Any) -> list[ColumnTransformer]:
     return [part for part in _within(step) if type(part) is ColumnTransformer]
+
+
+def _takes_texts(step: Any) -> bool:
+    """Whether what it takes is a list of texts, and no table."""
+    if type(step) is Pipeline:
+        return next((_takes_texts(part) for _, part in step.steps if not is_skipped(part)), False)
+    return type(step) is HashingVectorizer
 
 
 def _holds_hashing(step: Any) -> bool:
