@@ -34,6 +34,7 @@ from tacit import (
     make_private_pipeline,
 )
 from tacit.privacy import epsilon_of
+from tacit.solvers import Coordinate
 from tests.guarantees.recorder import transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:the budget is too small", "ignore:delta=")
@@ -205,6 +206,55 @@ def test_bad_rows_are_refused_before_anything_is_released(column):
     with pytest.raises(ValueError, match="y"):
         made(PrivateEncoder(), LogisticRegression()).fit(FRAME, np.where(Y == 1, np.nan, 0.0))
     assert steps == []
+
+
+@pytest.mark.parametrize("after", [[PrivateScaler(), LogisticRegression()], [PCA(2), LogisticRegression()], [PCA(2)]])
+def test_one_cell_that_is_no_number_does_not_stop_a_step_after_a_release(after):
+    """A scaler takes no missing values. So it is refused by what is asked, whatever the rows are."""
+    for cell in ("31", "thirty"):
+        age = ["31"] * (N - 1) + [cell]
+        with transcript() as steps, pytest.raises(ValueError, match=f"{type(after[0]).__name__}, takes no missing"):
+            made(PrivateEncoder(parse=["age"]), *after).fit(FRAME.assign(age=age), Y)
+        assert steps == []
+    known = FRAME.assign(age=np.where(Y == 1, np.nan, FRAME["age"]))
+    with transcript() as steps, pytest.raises(ValueError, match="NaN"):
+        made(PrivateEncoder(), *after).fit(known, Y)
+    assert steps == []
+    made(PrivateEncoder(parse=["age"]), LogisticRegression()).fit(FRAME.assign(age=age), Y)
+
+
+@pytest.mark.parametrize("after", [PrivateScaler(), PCA(1), LogisticRegression(classes=[0, 1])])
+def test_a_row_whose_components_no_float_holds_does_not_stop_the_next_step(after):
+    rows = np.random.default_rng(1).normal(size=(200, 3))
+    rows[7] = 1.7e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        made(PCA(2), after).fit(rows, Y[:200])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(C=[1.0] * 6),
+        LogisticRegression(C=[1.0] * 41),
+        LogisticRegression(coef_bounds=(None, np.ones(41))),
+        LogisticRegression(solver=Coordinate(coef_init=[0.0] * 41)),
+        LogisticRegression(solver=Coordinate(smoothness=[1.0] * 41)),
+        Ridge(alpha=np.ones(41)),
+        Lasso(alpha=np.ones(41)),
+    ],
+)
+def test_numbers_for_each_feature_are_refused_where_nobody_knows_how_many_there_are(model):
+    for before in ([PrivateEncoder()], [PrivateEncoder(), PrivateScaler()]):
+        with transcript() as steps, pytest.raises(ValueError, match="a number for each feature"):
+            made(*before, model).fit(FRAME, T if isinstance(model, Ridge | Lasso) else Y)
+        assert steps == []
+
+
+def test_numbers_for_each_feature_are_taken_where_their_number_is_known():
+    declared = PrivateEncoder(categories={"job": ["clerk", "nurse", "smith"], "town": ["A", "B"]})
+    assert fitted(declared, LogisticRegression(C=[1.0] * 6)).score(FRAME, Y) > 0.8
+    assert fitted(PrivateEncoder(), PCA(2), LogisticRegression(C=[1.0, 2.0])).predict(FRAME).shape == (N,)
 
 
 # --- scikit-learn's interface ----------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from tacit.preprocessing.coding import Coded, Reading
 from tacit.privacy import Budget, Gate, Guarantee, Promise, Release
 from tacit.problems.bounds import declared_pairs
 from tacit.problems.task import LinearTask
-from tacit.solvers import choose
+from tacit.solvers import Solver, choose
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,10 @@ class Facts:
         Of the columns, where an encoder made them.
     low, high : array, optional
         What columns lie between; infinite where that is not known.
+    is_exact : bool, default=True
+        Whether there will be `d` columns, and not fewer.
+    has_holes : bool, default=False
+        Whether cells can be NaN that the checks do not see: those of columns on which the rows vote.
     """
 
     n: int
@@ -56,6 +60,8 @@ class Facts:
     names: tuple[str, ...] | None = None
     low: Floats | None = None
     high: Floats | None = None
+    is_exact: bool = True
+    has_holes: bool = False
 
 
 class Stage(ABC):
@@ -111,7 +117,8 @@ class EncoderStage(Stage):
         frame, columns = self._reading.frame, self._reading.planned
         numbers = [frame.numbers(k) for k, column in enumerate(columns) if column.categories is None]
         known = np.column_stack(numbers) if numbers else np.zeros((frame.n, 1))
-        self.out = _layout(columns, facts.n, known)
+        exact, holes = not self._reading.found, bool(self._reading.voted)
+        self.out = replace(_layout(columns, facts.n, known), is_exact=exact, has_holes=holes)
 
     def follows(self, facts: Facts) -> bool:  # noqa: ARG002
         """Nothing comes before it that could be narrower."""
@@ -150,9 +157,10 @@ class ScalerStage(Stage):
 
     def __init__(self, name: str, step: PrivateScaler, facts: Facts) -> None:
         super().__init__(name, step)
+        _check_whole(name, step, facts)
         known = step._validated(facts.known)
-        self._known = facts.X is not None
-        d = known.shape[1] if self._known else facts.d
+        self._table = known if facts.X is not None else None
+        d = facts.d if self._table is None else known.shape[1]
         self.releases, self.values = step._scale(facts.n, d).releases(1.0), 100 * d
         self.out = self.after(replace(facts, d=d))
 
@@ -163,16 +171,17 @@ class ScalerStage(Stage):
     def after(self, facts: Facts) -> Facts:
         """As many columns, within the limit of three scales."""
         limit = np.full(facts.d, LIMIT)
-        return Facts(facts.n, facts.d, None, _zeros(facts), None, -limit, limit)
+        return Facts(facts.n, facts.d, None, _zeros(facts), None, -limit, limit, facts.is_exact)
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the scales."""
-        X = self.step._validated(X)
+        X = X if self._table is None else self._table
+        self.step.n_features_in_ = X.shape[1]
         self._scaling = self.step._scale(self.out.n, X.shape[1]).run(gate, X)
 
     def transform(self, X: Any) -> Any:
         """Scaled columns."""
-        return self._scaling.transform(self.step._validated(X))
+        return self._scaling.transform(X if self._table is None else self._table)
 
     def keep(self, promise: Promise, guarantee: Guarantee) -> None:
         """And the scales."""
@@ -191,10 +200,10 @@ class ComponentsStage(Stage):
                 f"step {name!r}, PCA, must have a number of components: later steps are planned for so many columns,"
                 " before n_components='noise' is known"
             )
-        known = _table(step, facts.known, facts.n)
-        self._d = known.d if facts.X is not None else facts.d
-        table = known if facts.X is not None else Table.of(np.broadcast_to(0.0, (facts.n, self._d)))
-        task, solver = step._asked(table, streamed=False)
+        _check_whole(name, step, facts)
+        known = _table(step._validated(facts.known), facts.n)
+        self._table = known if facts.X is not None else None
+        task, solver = step._asked(self._table or Table.of(np.broadcast_to(0.0, (facts.n, facts.d))), streamed=False)
         self._task = replace(task, budget=budget)
         self._fit = arranged(self._task, solver)
         self.solver, self.releases, self.values = solver.name, self._fit.releases, task.most_values
@@ -202,13 +211,29 @@ class ComponentsStage(Stage):
 
     def follows(self, facts: Facts) -> bool:
         """Only a table of the planned width: the matrix is as large as planned."""
-        return facts.d == self._d
+        return facts.d == self._task.d
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the components."""
-        result, units = self._fit.run(_table(self.step, X, self.out.n), gate)
+        table = self._table or _table(X, self.out.n)
+        self.step.n_features_in_ = table.d
+        result, units = self._fit.run(table, gate)
         self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
         self.step._keep(self._task, self._fitted)
+
+    def transform(self, X: Any) -> Any:
+        """Rows in the coordinates of the components; sums that no float holds are as large as one can be."""
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(super().transform(X))
+
+
+def _check_whole(name: str, step: Any, facts: Facts) -> None:
+    """Refuse a step that takes no missing values where a cell of one person could be one, and stop it half way."""
+    if facts.has_holes:
+        raise ValueError(
+            f"step {name!r}, {type(step).__name__}, takes no missing values, and in a column that PrivateEncoder is to"
+            " parse a cell of the other kind is one: give the column its type beforehand, or leave the step out"
+        )
 
 
 def _zeros(facts: Facts) -> Floats:
@@ -216,9 +241,9 @@ def _zeros(facts: Facts) -> Floats:
     return np.zeros((facts.known.shape[0], 1))
 
 
-def _table(step: PCA, X: Any, n: int) -> Table:
+def _table(X: Any, n: int) -> Table:
     """The rows, of which there are n by what is public."""
-    return replace(Table.of(canonical(step._validated(X))), n=n)
+    return replace(Table.of(canonical(X)), n=n)
 
 
 class LinearStage(Stage):
@@ -228,6 +253,8 @@ class LinearStage(Stage):
         super().__init__(name, step)
         self._bounds, self._budget, self._facts = step.bounds, budget, facts
         X, self._y = step._validated(facts.known, y)
+        if not facts.is_exact:
+            _check_same_for_all(name, step)
         self._table = X if facts.X is not None else None
         self._task, self._targets = self._asked(facts)
         solver = choose(step.solver, self._task)
@@ -271,6 +298,20 @@ class LinearStage(Stage):
     def _narrowed(self, facts: Facts) -> Arranged | None:
         task, _ = self._asked(facts)
         return self._fit.narrowed(task)
+
+
+def _check_same_for_all(name: str, step: PrivateLinearModel) -> None:
+    """Refuse what is told of each feature where nobody knows beforehand how many there will be."""
+    options = step.solver.get_params() if isinstance(step.solver, Solver) else {}
+    low, high = (0.0, 0.0) if step.coef_bounds is None else step.coef_bounds
+    told: dict[str, Any] = {key: getattr(step, key, 0.0) for key in ("C", "alpha")} | options
+    told["coef_bounds"] = low if np.ndim(low) else high
+    for key, value in told.items():
+        if np.ndim(value):
+            raise ValueError(
+                f"step {name!r} has {key} with a number for each feature, and how many there are is not known before"
+                " PrivateEncoder has found the categories: give one number, or declare the categories"
+            )
 
 
 def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
