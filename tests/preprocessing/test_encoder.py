@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from tacit import PrivateEncoder
+import tacit
+from tacit import LogisticRegression, PrivateEncoder, make_private_pipeline
 from tacit.preprocessing.encoder import Source
 from tacit.privacy import compose
 from tacit.utils import expected_failed_checks
@@ -183,6 +184,18 @@ def test_a_list_is_refused_as_a_single_cell_would_decide_what_type_it_has(rows):
     encoder = PrivateEncoder().fit(np.zeros((2, len(rows[0]))))
     with pytest.raises(TypeError, match="data frame or an array"):
         encoder.transform(rows)
+
+
+@pytest.mark.parametrize("text", ["x\x1by", "\u202eabc", "x" * 10_001, "\ud800"])
+def test_a_text_that_could_not_be_shown_is_other_and_the_encoder_can_be_kept(text, tmp_path):
+    frame = pd.DataFrame({"x": pd.Series([text, "a", "b\tc"] * 500, dtype=object)})
+    encoder = PrivateEncoder(missing_indicator=["x"], random_state=0).fit(frame)
+    assert encoder.categories_ == {"x": ("a", "b\tc")}
+    assert encoder.transform(frame)[0].tolist() == [0.0, 0.0, 0.0]
+    pipeline = make_private_pipeline(PrivateEncoder(), LogisticRegression(), random_state=0)
+    pipeline.fit(frame, np.arange(1500) % 2)
+    tacit.save(pipeline, tmp_path / "model.json")
+    assert tacit.load(tmp_path / "model.json")[0].categories_ == {"x": ("a", "b\tc")}
 
 
 def test_a_table_in_which_nothing_is_found_has_an_empty_column():
