@@ -78,8 +78,10 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     has one vote in each (`tacit.privacy.mechanisms.ThresholdedCounts`), and before it a Gaussian one of the votes on
     columns to `parse`. Released: the categories found, and which of these columns are numbers. It is the one
     release of Tacit whose size is not known beforehand. Assumed: the number of rows, and the names and the types of
-    columns, are public. `read_csv` makes a column text if a single cell is: declare types where that tells something.
-    `transform` gives private rows to whoever calls it.
+    columns, are public. `read_csv` makes a column text if a single cell is, and pandas one of truth values an object if
+    a single one is missing: declare types where that tells something. A list has no type, so it is refused. A text
+    that would steer a terminal, or has more than 10,000 characters, is never named: it is "other". `transform` gives
+    private rows to whoever calls it.
 
     Examples
     --------
@@ -233,7 +235,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 columns[place] = replace(columns[place], is_text=bool(vote <= 0.0))
         places = [place for place, column in enumerate(columns) if column.is_found]
         if places:
-            votes = [columns[place].texts(reading.frame, place) for place in places]
+            votes = [columns[place].named(reading.frame, place) for place in places]
             found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), votes)
             for place, values in zip(places, found, strict=True):
                 columns[place] = replace(columns[place], categories=values)
