@@ -1,10 +1,13 @@
 import builtins
 import gzip
 import traceback
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tacit.commands import tables
 from tacit.commands.schema import Schema
@@ -167,3 +170,46 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, missing, name):
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ImportError, match=rf"{missing}.*pip install 'tacit\[cli\]'"):
         tables.read(tmp_path / name, Schema(), "y")
+
+
+NULLED = {
+    "truth": (pa.bool_(), [True, False]),
+    "whole": (pa.int64(), [1, 2]),
+    "small": (pa.uint8(), [1, 2]),
+    "number": (pa.float64(), [1.5, 2.0]),
+    "exact": (pa.decimal128(5, 2), [Decimal("1.50"), Decimal("2.00")]),
+    "text": (pa.string(), ["x", "y"]),
+    "coded": (pa.dictionary(pa.int32(), pa.string()), ["x", "y"]),
+    "coded whole": (pa.dictionary(pa.int32(), pa.int64()), [1, 2]),
+    "coded truth": (pa.dictionary(pa.int32(), pa.bool_()), [True, False]),
+    "none": (pa.null(), [None, None]),
+}
+
+
+@pytest.mark.parametrize("case", NULLED)
+def test_a_null_changes_nothing_about_what_a_column_of_parquet_is(tmp_path, case):
+    kind, values = NULLED[case]
+    read = []
+    for name, cells in (("a", values), ("b", [values[0], None]), ("c", [None, None])):
+        column = pa.array(cells, getattr(kind, "value_type", kind))
+        column = column.dictionary_encode() if case.startswith("coded") else column
+        parquet.write_table(pa.table({"c": column, "y": [0, 1]}), tmp_path / f"{name}.parquet")
+        read.append(tables.read(tmp_path / f"{name}.parquet", Schema(), "y").frame["c"])
+    assert len({str(column.dtype) for column in read}) == 1
+    assert tables.is_number(read[0]) is ("text" not in case and case != "coded")
+    assert tables.is_truth(read[0]) is ("truth" in case)
+    assert read[1].isna().tolist() == [case == "none", True]
+
+
+def test_whole_numbers_with_a_null_are_the_same_texts(tmp_path):
+    parquet.write_table(pa.table({"c": [1, None], "y": [True, False]}), tmp_path / "t.parquet")
+    table = tables.read(tmp_path / "t.parquet", Schema({"c": ("1", "?")}, fill={"c": "?"}), "y")
+    assert table.frame["c"].fillna("?").tolist() == ["1", "?"]
+    assert table.y.dtype == bool
+
+
+@pytest.mark.parametrize("cells", [[[1], [2]], [None, None]])
+def test_a_type_that_is_neither_text_nor_number_is_refused_whatever_it_holds(tmp_path, cells):
+    parquet.write_table(pa.table({"c": pa.array(cells, pa.list_(pa.int64())), "y": [0, 1]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="column 'c' is of type list"):
+        tables.read(tmp_path / "t.parquet", Schema(), "y")

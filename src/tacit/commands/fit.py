@@ -92,6 +92,9 @@ def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
+    truths = [column for column in table.found if tables.is_truth(table.frame[column])]
+    if truths and arguments.row_norm is None:
+        model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
     whole = PrivatePipeline([("encoder", first), ("model", model)], **terms).fit(filled(table.frame, table.columns), y)

@@ -15,6 +15,8 @@ from tacit.commands.schema import Schema, number, quoted
 from tacit.modelfiles.table import Categories, Column, pandas
 from tacit.preprocessing.coding import MISSING, Coded
 
+_WHOLE = tuple(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64))
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -63,6 +65,7 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
     y = frame.pop(target)
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
+    y = y.astype(getattr(y.dtype, "numpy_dtype", y.dtype))  # without holes, so whole numbers and truth values as such
     prepared = _prepared(frame, columns, found) if found else _prepared(frame, columns)
     return Frame(prepared, tuple(columns), y, found, learned)
 
@@ -140,13 +143,9 @@ def _frame(path: Path, names: list[str], text: Collection[str], separator: str |
     pd = pandas()
     if _is_parquet(path):
         parquet = _parquet()
-        frame = _reading(path, lambda: parquet.read_table(path, columns=names).to_pandas(ignore_metadata=True))
-        for name in names:
-            values = frame[name]
-            if isinstance(values.dtype, pd.CategoricalDtype):
-                values = values.astype(values.cat.categories.dtype)
-            frame[name] = _as_text(values) if name in text else values
-        return frame
+        table = _reading(path, lambda: parquet.read_table(path, columns=names))
+        columns = {name: _typed(name, table.column(name), as_text=name in text) for name in names}
+        return pd.DataFrame({name: _as_text(values) if name in text else values for name, values in columns.items()})
     return _reading(
         path,
         lambda: pd.read_csv(
@@ -161,6 +160,30 @@ def _frame(path: Path, names: list[str], text: Collection[str], separator: str |
             low_memory=False,
         )[names],
     )
+
+
+def _typed(name: str, values: Any, *, as_text: bool) -> Any:
+    """A column of parquet by its type, which is public; what pandas makes of values may turn on a single null.
+
+    A column of nothing but nulls that has no other type is a number.
+    """
+    import pyarrow as pa
+
+    pd, of = pandas(), pa.types
+    if of.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    kind = values.type
+    if of.is_decimal(kind) or (of.is_null(kind) and not as_text):
+        values = values.cast(pa.float64())
+    known = (of.is_boolean, of.is_integer, of.is_floating, of.is_decimal, of.is_null, of.is_string, of.is_large_string)
+    dated = of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind)  # whose types pandas has, too
+    if not as_text and not dated and not any(check(kind) for check in known):
+        raise ValueError(
+            f"column {name!r} is of type {kind}, which is neither text nor a number: convert it or leave it out"
+        )
+    whole = {getattr(pa, word.lower())(): getattr(pd, f"{word}Dtype")() for word in _WHOLE}
+    mapper = (whole | {pa.bool_(): pd.BooleanDtype()}).get
+    return values.to_pandas(types_mapper=mapper, date_as_object=as_text)
 
 
 def _reading(path: Path, read: Any) -> Any:
