@@ -365,3 +365,22 @@ def test_one_cell_of_parquet_changes_neither_the_plan_nor_a_printed_word(folder,
         assert tacit(capsys, "predict", "m.json", "raw.parquet")[0] == 0
     assert told[0] == told[1] == told[2]
     assert (folder / "r.html").exists()
+
+
+def test_an_export_of_a_pipeline_fills_in_its_constants_in_any_order_of_columns(folder, capsys):
+    frame = people(2000).drop(columns="wage")
+    frame.loc[::7, "hours"], frame.loc[::9, "kind"] = np.nan, None
+    frame.to_parquet("raw.parquet")  # age and grade are numbers by their type, so an encoder comes before the model
+    words = ("--target", "income", "--classes", "<=50K,>50K", "--epsilon", "3", "--seed", "1", *KIND)
+    words += ("--fill", "kind=nurse", "--fill", "hours=10.5")
+    assert tacit(capsys, "fit", "raw.parquet", *words, "--out", "m.json")[0] == 0
+    model = load("m.json")
+    expected = model.predict_proba(frame)
+    others = frame.assign(hours=frame["hours"].fillna(99.0), kind=frame["kind"].fillna("clerk"))
+    assert not np.allclose(expected, model.predict_proba(others))
+    turned = frame[frame.columns[::-1]].assign(more=1)
+    np.testing.assert_allclose(model.to_sklearn().predict_proba(turned), expected, rtol=1e-9)
+    assert tacit(capsys, "fit", "raw.parquet", *words, "--out", "m.joblib", "--sklearn")[0] == 0
+    code, _, err = tacit(capsys, "predict", "m.joblib", "raw.parquet", "--trust-pickle", "--proba", "--out", "p.csv")
+    assert code == 0, err
+    np.testing.assert_allclose(pd.read_csv(folder / "p.csv"), expected, rtol=1e-9)

@@ -71,7 +71,7 @@ def run(arguments: Namespace) -> int:
     not_covered = tuple((remark.grade, remark.text) for remark in remarks)
     whole = TableModel(whole, _named(table), target, not_covered)
     if arguments.sklearn:
-        _export(whole, out)
+        _export(whole, table.columns, out)
     else:
         save(whole, out)
     if arguments.report is not None:
@@ -227,7 +227,7 @@ def _note(columns: Sequence[Column]) -> str | None:
     )
 
 
-def _export(whole: TableModel, path: Path) -> None:
+def _export(whole: TableModel, columns: Sequence[Column], path: Path) -> None:
     """A scikit-learn pipeline as a pickle, with plain values that say what it is."""
     import joblib
 
@@ -236,7 +236,7 @@ def _export(whole: TableModel, path: Path) -> None:
         "version": tacit.__version__,
         "target": whole.target,
         "guarantee": whole.guarantee_.to_dict(),
-        "columns": [column.to_dict() for column in whole.columns],
+        "columns": [column.to_dict() for column in columns],
         "not_covered": list(whole.not_covered),
     }
     pickled = BytesIO()
