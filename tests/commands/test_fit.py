@@ -10,7 +10,7 @@ import pytest
 
 from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge, load
 from tacit.commands import tables
-from tacit.estimators import classifiers
+from tacit.estimators import PrivatePipeline, classifiers
 from tacit.modelfiles import Column, TableModel
 from tacit.modelfiles.table import encoder, feature_names
 
@@ -258,6 +258,10 @@ REFUSED = {
         "m.joblib would be a pickle, and models are written as JSON",
     ),
     "sklearn as JSON": ((*INCOME, *ALL_DECLARED, "--sklearn"), "--sklearn writes a pickle"),
+    "sklearn of what is not declared": (
+        (*INCOME, *KIND, "--numbers", "age", "--sklearn", "--out", "m.pkl"),
+        "--sklearn needs to know what 'hours', 'grade' hold",
+    ),
     "one file": ((*INCOME, *ALL_DECLARED, "--report", "m.json"), "--out and --report name the same file"),
 }
 
@@ -365,6 +369,20 @@ def test_one_cell_of_parquet_changes_neither_the_plan_nor_a_printed_word(folder,
         assert tacit(capsys, "predict", "m.json", "raw.parquet")[0] == 0
     assert told[0] == told[1] == told[2]
     assert (folder / "r.html").exists()
+
+
+@pytest.mark.parametrize("name", ["raw.csv", "raw.parquet"])
+def test_an_export_is_refused_before_anything_is_spent(folder, capsys, monkeypatch, name):
+    frame = people().drop(columns="wage")
+    frame.to_csv("raw.csv", index=False)
+    frame.to_parquet("raw.parquet")
+    monkeypatch.setattr(PrivatePipeline, "fit", lambda *_: pytest.fail("a budget was spent"))
+    words = ("--target", "income", "--task", "classification", "--epsilon", "3", "--sklearn", "--out", "m.pkl")
+    code, out, err = tacit(capsys, "fit", name, *words)
+    assert (code, out) == (2, "")
+    assert "Nothing was spent; declare each by --numbers, --categories or --drop" in err
+    assert ("'age'" in err) is (name == "raw.csv")  # parquet says that it is a number
+    assert not (folder / "m.pkl").exists()
 
 
 def test_an_export_of_a_pipeline_fills_in_its_constants_in_any_order_of_columns(folder, capsys):

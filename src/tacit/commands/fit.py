@@ -63,6 +63,8 @@ def run(arguments: Namespace) -> int:
     _check_places(arguments.data, out, arguments.report)
     name = _model_name(arguments, schema, target)
     table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
+    if arguments.sklearn:
+        _check_export(table)
     y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
     with _own_warnings("tacit fit"):
         whole, model, features = _fitted(table, name, y, arguments, schema)
@@ -133,6 +135,16 @@ def _check_places(data: Path, out: Path, report: Path | None) -> None:
             raise ValueError(f"{path} is the data itself")
     if report is not None and report.resolve() == out.resolve():
         raise ValueError("--out and --report name the same file")
+
+
+def _check_export(table: tables.Frame) -> None:
+    """Refuse what scikit-learn may have no counterpart for, by what is declared and not by what will be found."""
+    texts = [column for column in table.found if not tables.is_number(table.frame[column])]
+    if texts:
+        raise ValueError(
+            f"--sklearn needs to know what {quoted(texts)} hold, as scikit-learn has no counterpart for what is found"
+            " privately. Nothing was spent; declare each by --numbers, --categories or --drop, or leave --sklearn out"
+        )
 
 
 def _model_name(arguments: Namespace, schema: Schema, target: str) -> str:
