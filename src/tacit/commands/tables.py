@@ -66,8 +66,7 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
     y = y.astype(getattr(y.dtype, "numpy_dtype", y.dtype))  # without holes, so whole numbers and truth values as such
-    prepared = _prepared(frame, columns, found) if found else _prepared(frame, columns)
-    return Frame(prepared, tuple(columns), y, found, learned)
+    return Frame(_prepared(frame, columns, found), tuple(columns), y, found, learned)
 
 
 def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
@@ -203,22 +202,17 @@ def _reading(path: Path, read: Any) -> Any:
     raise ValueError(f"{path} cannot be read as a {'parquet' if _is_parquet(path) else 'csv'} table: {message}")
 
 
-def _prepared(frame: Any, columns: Iterable[Column], holes: Collection[str] | None = None) -> Any:
-    """The columns as numbers or text, every value there or to be filled.
-
-    With `holes` values may be missing; the columns named there stay as they are, but for texts of cells.
-    """
+def _prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] = ()) -> Any:
+    """The columns as numbers or text, with holes where values are missing; undeclared ones stay as they are."""
     pd = pandas()
     if len(frame) == 0:
         raise ValueError("the table has no rows")
     out: dict[str, Any] = {}
-    missing, wrong, infinite = [], [], []
+    wrong, infinite = [], []
     for column in columns:
         values = frame[column.name]
-        if holes is not None and column.name in holes:
+        if column.name in undeclared:
             out[column.name] = values if is_number(values) else values.astype(object).where(values.notna(), None)
-        elif holes is None and column.fill is None and values.isna().any():
-            missing.append(column.name)
         elif column.is_text:
             out[column.name] = values.astype(object).where(values.notna(), np.nan)
         elif not is_number(values):
@@ -231,11 +225,6 @@ def _prepared(frame: Any, columns: Iterable[Column], holes: Collection[str] | No
         raise ValueError(
             f"declared as numbers but with other values: {quoted(wrong)}; categories are compared as text once one of"
             " them is not a number"
-        )
-    if missing:
-        first = missing[0]
-        raise ValueError(
-            f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {first}=0"
         )
     if infinite:
         raise ValueError(f"infinite values in {quoted(infinite)}")

@@ -33,7 +33,8 @@ class Column:
         Each becomes a column of its own. Categories that are numbers are compared as numbers, others as text. None: the
         column is a number.
     fill : str or float, default=None
-        What stands in for a missing value. None: there must be none.
+        What stands in for a missing value. None: a missing number counts as the released centre of its column, and a
+        missing category as none of them.
     """
 
     name: str
