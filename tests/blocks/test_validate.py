@@ -26,8 +26,18 @@ def test_a_column_of_words_is_named_with_a_remedy(name):
     assert error.value.__context__ is None
 
 
-def test_a_column_of_dates_is_named_with_a_remedy():
-    frame = pd.DataFrame({"a": np.arange(20.0), "born": pd.date_range("1984-05-17", periods=20)})
-    with pytest.raises(ValueError, match=r"column 'born' of dtype datetime.*turn it into numbers") as error:
-        LogisticRegression().fit(frame, [0, 1] * 10)
+@pytest.mark.whole
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("days", [1, 30])
+def test_a_column_of_dates_is_named_with_a_remedy(frame, days):
+    born = pd.date_range("1984-05-17", periods=20, freq=f"{days}D").to_numpy()
+    table = frame({"a": np.arange(20.0), "born": born if days > 1 else born - born[0]})  # or spans of time
+    with pytest.raises(ValueError, match=r"(?i)column 'born' of dtype \w+.*turn it into numbers") as error:
+        LogisticRegression().fit(table, [0, 1] * 10)
     assert "1984" not in str(error.value)
+
+
+def test_polars_dates_are_refused_too():
+    table = pl.DataFrame({"a": np.arange(20.0), "born": pl.Series([5] * 20).cast(pl.Date)})
+    with pytest.raises(ValueError, match=r"column 'born' of dtype Date: turn it into numbers"):
+        LogisticRegression().fit(table, [0, 1] * 10)

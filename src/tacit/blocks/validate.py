@@ -19,7 +19,12 @@ _RESHAPE = (
 
 
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
-    """`validate_data`; its errors without the data."""
+    """`validate_data`; its errors without the data.
+
+    Where numbers are asked for dates are refused by their type: some frames would turn them into numbers.
+    """
+    if options.get("dtype") is not None:
+        _refuse_dates(data[0])
     try:
         return validate_data(estimator, *data, **options)
     except (TypeError, ValueError, OverflowError) as error:
@@ -27,6 +32,15 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         message = _of_column(data[0], str(error)) or without_data(str(error))
     # Outside the handler, so that the error that quotes the data is not this one's context.
     raise told(message)
+
+
+def _refuse_dates(X: Any) -> None:
+    """Name the first column of dates in a data frame."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        for name, dtype in zip(X.columns, X.dtypes, strict=True):
+            kind = str(dtype).partition("(")[0]
+            if kind.lower().startswith(_DATES):
+                raise ValueError(f"column {str(name)!r} of dtype {kind}: turn it into numbers, or drop it")
 
 
 def _of_column(X: Any, message: str) -> str | None:
@@ -40,8 +54,6 @@ def _of_column(X: Any, message: str) -> str | None:
         kind = str(dtype)
         if kind.lower().startswith(_WORDS):
             return f"column {str(name)!r} of dtype {kind.partition('(')[0]}: encode it with PrivateEncoder, or drop it"
-        if kind.lower().startswith(_DATES):
-            return f"column {str(name)!r} of dtype {kind.partition('(')[0]}: turn it into numbers, or drop it"
     return None
 
 

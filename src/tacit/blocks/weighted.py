@@ -1,7 +1,9 @@
 """Passes over rows that weigh what their class does: the sums of each class by itself, times its weight.
 
 Weights are public. A row is of one class, so it moves a sum by its own term times its weight: `heaviest` times what it
-would move the sum of plain rows by. Each sum passes through one product and one addition more for each class.
+would move the sum of plain rows by. Each sum passes through one product and one addition more for each class. Where
+rows are added one after the other n roundings are enough all the same: a class of n - j rows takes n - j - 1 additions
+and one product, and at most j other classes have rows to add; the sum of none is zero, and adding it is exact.
 """
 
 from collections.abc import Callable
