@@ -6,7 +6,9 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tacit import ElasticNet, Lasso, LinearRegression, LinearSVC, LogisticRegression, Ridge, load
 from tacit.commands import tables
@@ -429,3 +431,21 @@ def test_a_cell_that_is_no_number_in_a_column_voted_a_number_is_a_hole(folder, c
     place = list(model.model[0].get_feature_names_out()).index("age")
     centre = frame.assign(age=frame["age"].where(frame.index != 3, repr(float(model.model[-1].fill_[place]))).map(str))
     np.testing.assert_allclose(told.loc[3], model.predict_proba(centre)[3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("s", "UTC"), pa.duration("s")])
+@pytest.mark.parametrize("cell", [0, None])
+def test_dates_of_parquet_are_refused_by_their_type_whatever_they_hold(folder, capsys, kind, cell):
+    table = pa.Table.from_pandas(people().drop(columns="wage")).append_column("day", pa.array([cell] * 400, kind))
+    parquet.write_table(table, folder / "raw.parquet")
+    words = ("--target", "income", "--classes", "<=50K,>50K", "--epsilon", "3", "--out", "m.json")
+    code, out, err = tacit(capsys, "fit", "raw.parquet", *words)
+    assert (code, out, "column 'day' holds dates" in err) == (2, "", True)
+
+
+def test_a_column_of_nothing_but_nulls_is_a_number_without_a_say(folder, capsys):
+    people().drop(columns="wage").assign(none=None).to_parquet(folder / "raw.parquet")
+    words = ("--target", "income", "--classes", "<=50K,>50K", "--epsilon", "3", "--out", "m.json", *KIND)
+    for told in ((), ("--numbers", "none"), declared("--numbers", "age,hours,none")):
+        assert tacit(capsys, "fit", "raw.parquet", *words, *told)[0] == 0
+        assert tacit(capsys, "predict", "m.json", "raw.parquet", "--out", "p.csv")[0] == 0

@@ -212,6 +212,8 @@ def _prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str]
     for column in columns:
         values = frame[column.name]
         if column.name in undeclared:
+            if values.dtype.kind in "mM":
+                raise ValueError(f"column {column.name!r} holds dates: give a number in their place, or leave it out")
             out[column.name] = values if is_number(values) else values.astype(object).where(values.notna(), None)
         elif column.is_text:
             out[column.name] = values.astype(object).where(values.notna(), np.nan)
