@@ -69,6 +69,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     guarantee_ : Guarantee or None
         What the encoder gave away; None where nothing had to be found. `guarantee_.d0` is the part of delta that covers
         the chance of naming a category which one person alone has.
+    plan_ : Promise
+        The releases with their noise; only where something had to be found.
 
     Notes
     -----
@@ -110,6 +112,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         """Find the categories that are not declared, spending the whole budget, if there are any."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         reading = self._read(X)
+        if hasattr(self, "plan_"):  # of an earlier fit
+            delattr(self, "plan_")
         if not reading.found:
             return self._keep(reading.columns, None)
         terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
@@ -117,6 +121,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         values = 2 * len(reading.found)
         with opened(plan, n, "encoder", self.epsilon, self.delta, values=values, **terms) as gate:
             columns = self._run(reading, gate)
+        self.plan_ = gate.promise
         return self._keep(columns, gate.guarantee)
 
     def transform(self, X: Any) -> Floats:
@@ -238,7 +243,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
             votes = [columns[place].named(reading.frame, place) for place in places]
             found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), votes)
             for place, values in zip(places, found, strict=True):
-                columns[place] = replace(columns[place], categories=values)
+                columns[place] = replace(columns[place], categories=values, found=True)
         elif reading.found:  # the vote says that all of them are numbers
             gate.skip(RELEASE)
         return tuple(columns)
