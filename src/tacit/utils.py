@@ -21,4 +21,9 @@ def expected_failed_checks(estimator: Any) -> dict[str, str]:
 _WEIGHTS = {
     "check_class_weight_classifiers": "a weight of 1,000 multiplies the noise by as much, and there are few rows"
 }
-_REASONS: dict[str, dict[str, str]] = {"LogisticRegression": _WEIGHTS, "LinearSVC": _WEIGHTS}
+_LISTS = "of a list a single cell decides which type all of it has: a data frame or an array is asked for"
+_REASONS: dict[str, dict[str, str]] = {
+    "LogisticRegression": _WEIGHTS,
+    "LinearSVC": _WEIGHTS,
+    "PrivateEncoder": {"check_transformer_data_not_an_array": _LISTS},
+}

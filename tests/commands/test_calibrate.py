@@ -3,11 +3,12 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting import GaussianDpEvent
 from scipy.sparse import csr_array
 
 from tacit import LogisticRegression, Ridge
 from tacit.commands.calibrate import Answer
-from tacit.privacy import Budget, epsilon_of, events
+from tacit.privacy import Budget, Guarantee, epsilon_of, events
 from tacit.problems import LOGISTIC
 from tacit.solvers import SOLVERS
 
@@ -104,6 +105,16 @@ def test_a_stored_guarantee_is_recomputed(capsys, tmp_path):
     other = answer(capsys, "calibrate", "--recompute", tmp_path / "g.json", "--delta", "1e-9")
     assert other["epsilon"] == epsilon_of(guarantee.event, 1e-9) > told["epsilon"]
     assert str(guarantee) in tacit(capsys, "calibrate", "--recompute", tmp_path / "g.json")[1]
+
+
+def test_a_stored_guarantee_with_a_part_of_delta_beside_its_event_has_no_mu(capsys, tmp_path):
+    guarantee = Guarantee(1.0, 1e-5, "add-remove", "encoder", GaussianDpEvent(5.0), 400, d0=1e-6)
+    (tmp_path / "g.json").write_text(guarantee.to_json())
+    told = answer(capsys, "calibrate", "--recompute", tmp_path / "g.json")
+    assert (told["epsilon"], told["delta"], told["mu"]) == (guarantee.recompute(), 1e-5, None)
+    assert "mu " not in tacit(capsys, "calibrate", "--recompute", tmp_path / "g.json")[1]
+    code, _, err = tacit(capsys, "calibrate", "--recompute", tmp_path / "g.json", "--delta", "1e-7")
+    assert (code, "--delta must be above 1e-06" in err) == (2, True)
 
 
 def test_without_privacy(capsys):

@@ -65,6 +65,14 @@ def test_predictions_into_a_file(fitted, capsys, name, read):
     np.testing.assert_allclose(read(name)["prediction"], expected, rtol=1e-12)
 
 
+def test_a_hole_counts_as_the_released_centre_and_as_no_category(fitted, capsys):
+    fitted.assign(age=np.nan, kind=None).to_csv("holes.csv", index=False)
+    code, out, err = tacit(capsys, "predict", "c.json", "holes.csv", "--proba")
+    assert (code, err) == (0, "")
+    centre = fitted.assign(age=load("c.json").model.fill_[0], kind="none of them")
+    np.testing.assert_allclose(pd.read_csv(io.StringIO(out)), load("c.json").predict_proba(centre), rtol=1e-9)
+
+
 @pytest.mark.usefixtures("fitted")
 def test_a_pickle_is_read_only_where_it_is_trusted(capsys, folder):
     words = ("fit", "people.csv", "--epsilon", "2", *declared(), "--target", "wage", "--drop", "income", "--sklearn")
@@ -100,7 +108,6 @@ def test_what_is_wrong_is_one_line(fitted, folder, capsys):
     save(Ridge().fit(np.eye(9), np.arange(9.0)), "nameless.json")
     save(PrivateScaler().fit(np.eye(9)), "scaler.json")
     fitted.drop(columns=["age"]).to_csv("less.csv", index=False)
-    fitted.assign(age=np.nan).to_csv("missing.csv", index=False)
     fitted[:0].to_csv("empty.csv", index=False)
     for words, message in (
         (("none.joblib", "new.csv"), "No such file"),
@@ -113,7 +120,6 @@ def test_what_is_wrong_is_one_line(fitted, folder, capsys):
         (("r.json", "new.csv", "--proba"), "--proba needs a classifier with probabilities"),
         (("s.json", "new.csv", "--proba"), "--proba needs a classifier with probabilities"),
         (("c.json", "less.csv"), "lacks columns of the model: 'age'"),
-        (("c.json", "missing.csv"), "missing values in 'age'"),
         (("c.json", "empty.csv"), "the table has no rows"),
         (("c.json", "new.csv", "--out", "none/p.csv"), "none"),
     ):

@@ -1,10 +1,13 @@
 import builtins
 import gzip
 import traceback
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from tacit.commands import tables
 from tacit.commands.schema import Schema
@@ -86,8 +89,8 @@ def test_parquet_with_missing_values_categories_and_an_index(tmp_path):
     np.testing.assert_array_equal(table.frame["a"], [1.0, np.nan, 3.0])
     assert table.frame["b"].fillna("?").tolist() == ["x", "?", "y"]
     assert table.frame["c"].tolist() == [1.0, 2.0, 1.0]
-    with pytest.raises(ValueError, match="missing values in 'a', 'b': give a public constant"):
-        tables.read(tmp_path / "t.parquet", Schema(columns={"a": None, "b": ("x", "y"), "c": None}), "y")
+    table = tables.read(tmp_path / "t.parquet", Schema(columns={"a": None, "b": ("x", "y"), "c": None}), "y")
+    assert table.frame.isna().sum().tolist() == [1, 1, 0]  # without a constant they are holes
 
 
 def test_a_byte_order_mark_and_a_separator(tmp_path):
@@ -103,7 +106,6 @@ REFUSED = {
     "empty": ("", {}, "cannot be read as a csv table"),
     "not a number": (f"a,y\n{SECRET},3\n1,2\n", {"columns": {"a": None}}, "declared as numbers but.*: 'a'"),
     "not a numeric category": (f"a,y\n{SECRET},3\n1,2\n", {"columns": {"a": (1.0,)}}, "declared as numbers but.*: 'a'"),
-    "missing": (f"a,b,y\n1,,3\n,{SECRET},4\n", {"columns": {"a": None, "b": ("x",)}}, "missing values in 'a', 'b'"),
     "missing target": ("a,y\n1,\n2,3\n", {}, "the target 'y' has missing values"),
     "infinite": ("a,y\ninf,1\n2,3\n", {"columns": {"a": None}}, "infinite values in 'a'"),
     "long line": (f"a,y\n1,2\n3,4,{SECRET}\n", {}, "lines may differ in their number of fields"),
@@ -167,3 +169,46 @@ def test_what_is_not_installed_is_named(tmp_path, monkeypatch, missing, name):
     monkeypatch.setattr(builtins, "__import__", absent)
     with pytest.raises(ImportError, match=rf"{missing}.*pip install 'tacit\[cli\]'"):
         tables.read(tmp_path / name, Schema(), "y")
+
+
+NULLED = {
+    "truth": (pa.bool_(), [True, False]),
+    "whole": (pa.int64(), [1, 2]),
+    "small": (pa.uint8(), [1, 2]),
+    "number": (pa.float64(), [1.5, 2.0]),
+    "exact": (pa.decimal128(5, 2), [Decimal("1.50"), Decimal("2.00")]),
+    "text": (pa.string(), ["x", "y"]),
+    "coded": (pa.dictionary(pa.int32(), pa.string()), ["x", "y"]),
+    "coded whole": (pa.dictionary(pa.int32(), pa.int64()), [1, 2]),
+    "coded truth": (pa.dictionary(pa.int32(), pa.bool_()), [True, False]),
+    "none": (pa.null(), [None, None]),
+}
+
+
+@pytest.mark.parametrize("case", NULLED)
+def test_a_null_changes_nothing_about_what_a_column_of_parquet_is(tmp_path, case):
+    kind, values = NULLED[case]
+    read = []
+    for name, cells in (("a", values), ("b", [values[0], None]), ("c", [None, None])):
+        column = pa.array(cells, getattr(kind, "value_type", kind))
+        column = column.dictionary_encode() if case.startswith("coded") else column
+        parquet.write_table(pa.table({"c": column, "y": [0, 1]}), tmp_path / f"{name}.parquet")
+        read.append(tables.read(tmp_path / f"{name}.parquet", Schema(), "y").frame["c"])
+    assert len({str(column.dtype) for column in read}) == 1
+    assert tables.is_number(read[0]) is ("text" not in case and case != "coded")
+    assert tables.is_truth(read[0]) is ("truth" in case)
+    assert read[1].isna().tolist() == [case == "none", True]
+
+
+def test_whole_numbers_with_a_null_are_the_same_texts(tmp_path):
+    parquet.write_table(pa.table({"c": [1, None], "y": [True, False]}), tmp_path / "t.parquet")
+    table = tables.read(tmp_path / "t.parquet", Schema({"c": ("1", "?")}, fill={"c": "?"}), "y")
+    assert table.frame["c"].fillna("?").tolist() == ["1", "?"]
+    assert table.y.dtype == bool
+
+
+@pytest.mark.parametrize("cells", [[[1], [2]], [None, None]])
+def test_a_type_that_is_neither_text_nor_number_is_refused_whatever_it_holds(tmp_path, cells):
+    parquet.write_table(pa.table({"c": pa.array(cells, pa.list_(pa.int64())), "y": [0, 1]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="column 'c' is of type list"):
+        tables.read(tmp_path / "t.parquet", Schema(), "y")

@@ -34,6 +34,7 @@ from tacit import (
     make_private_pipeline,
 )
 from tacit.privacy import epsilon_of
+from tacit.solvers import Coordinate
 from tests.guarantees.recorder import transcript
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:the budget is too small", "ignore:delta=")
@@ -207,6 +208,55 @@ def test_bad_rows_are_refused_before_anything_is_released(column):
     assert steps == []
 
 
+@pytest.mark.parametrize("after", [[PrivateScaler(), LogisticRegression()], [PCA(2), LogisticRegression()], [PCA(2)]])
+def test_one_cell_that_is_no_number_does_not_stop_a_step_after_a_release(after):
+    """A scaler takes no missing values. So it is refused by what is asked, whatever the rows are."""
+    for cell in ("31", "thirty"):
+        age = ["31"] * (N - 1) + [cell]
+        with transcript() as steps, pytest.raises(ValueError, match=f"{type(after[0]).__name__}, takes no missing"):
+            made(PrivateEncoder(parse=["age"]), *after).fit(FRAME.assign(age=age), Y)
+        assert steps == []
+    known = FRAME.assign(age=np.where(Y == 1, np.nan, FRAME["age"]))
+    with transcript() as steps, pytest.raises(ValueError, match="NaN"):
+        made(PrivateEncoder(), *after).fit(known, Y)
+    assert steps == []
+    made(PrivateEncoder(parse=["age"]), LogisticRegression()).fit(FRAME.assign(age=age), Y)
+
+
+@pytest.mark.parametrize("after", [PrivateScaler(), PCA(1), LogisticRegression(classes=[0, 1])])
+def test_a_row_whose_components_no_float_holds_does_not_stop_the_next_step(after):
+    rows = np.random.default_rng(1).normal(size=(200, 3))
+    rows[7] = 1.7e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        made(PCA(2), after).fit(rows, Y[:200])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(C=[1.0] * 6),
+        LogisticRegression(C=[1.0] * 41),
+        LogisticRegression(coef_bounds=(None, np.ones(41))),
+        LogisticRegression(solver=Coordinate(coef_init=[0.0] * 41)),
+        LogisticRegression(solver=Coordinate(smoothness=[1.0] * 41)),
+        Ridge(alpha=np.ones(41)),
+        Lasso(alpha=np.ones(41)),
+    ],
+)
+def test_numbers_for_each_feature_are_refused_where_nobody_knows_how_many_there_are(model):
+    for before in ([PrivateEncoder()], [PrivateEncoder(), PrivateScaler()]):
+        with transcript() as steps, pytest.raises(ValueError, match="a number for each feature"):
+            made(*before, model).fit(FRAME, T if isinstance(model, Ridge | Lasso) else Y)
+        assert steps == []
+
+
+def test_numbers_for_each_feature_are_taken_where_their_number_is_known():
+    declared = PrivateEncoder(categories={"job": ["clerk", "nurse", "smith"], "town": ["A", "B"]})
+    assert fitted(declared, LogisticRegression(C=[1.0] * 6)).score(FRAME, Y) > 0.8
+    assert fitted(PrivateEncoder(), PCA(2), LogisticRegression(C=[1.0, 2.0])).predict(FRAME).shape == (N,)
+
+
 # --- scikit-learn's interface ----------------------------------------------------------------------------------------
 
 
@@ -325,6 +375,7 @@ ORDINAL = preprocessing.OrdinalEncoder
         (NUMBERS(np.log, kw_args={"where": [True]}), "treats each number by itself"),
         (NUMBERS(np.log, inverse_func=leaky), "treats each number by itself"),
         (HashingVectorizer(tokenizer=str.split), "its own preprocessor"),
+        (HashingVectorizer(strip_accents=leaky), "strip_accents"),
         (HashingVectorizer(input="filename"), "texts as input"),
         (make_column_transformer((preprocessing.StandardScaler(), ["age"])), "holds 'standardscaler'"),
         (make_column_transformer((NUMBERS(np.log), leaky)), "by a function, which sees the rows"),
@@ -367,6 +418,48 @@ def test_the_share_of_zeros_among_the_rows_does_not_decide_how_they_are_stored()
                 made(step, LogisticRegression()).fit(FRAME.assign(job=value), Y)
             kinds.add(tuple(s.name for s in steps))
         assert len(kinds) == 1
+
+
+def nested(step):
+    return ColumnTransformer([("inner", step, [0, 1, 2])])
+
+
+@pytest.mark.parametrize("around", [make_pipeline, nested, lambda step: make_pipeline(nested(step))])
+def test_one_row_changes_neither_the_plan_nor_the_steps_also_where_columns_are_chosen_inside_another_step(around):
+    """With three of nine cells in some rows and two in the others, one row more takes the density to 0.3."""
+    words = ONE_HOT(categories=[list("abcd")] * 2, handle_unknown="ignore")
+    fits = []
+    for full in (1049, 1050):
+        known = np.where(np.arange(N) < full, "a", "z")
+        frame = pd.DataFrame({"p": np.array(list("abcd") * N)[:N], "q": known, "age": FRAME["age"]})
+        inner = ColumnTransformer([("o", words, [0, 1]), ("p", "passthrough", [2])])
+        fits.append(made(around(inner), LogisticRegression(classes=[0, 1])).fit(frame, Y))
+    assert fits[0].plan_ == fits[1].plan_
+    assert pickle.dumps(fits[0].steps_[0]) == pickle.dumps(fits[1].steps_[0])
+
+
+def test_texts_of_which_no_cell_is_zero_are_stored_as_all_others_are():
+    kept = []
+    for word in ("clerk", ""):
+        step = make_column_transformer((HashingVectorizer(n_features=1, norm=None), "job"))
+        model = made(step, LogisticRegression(classes=[0, 1])).fit(FRAME.assign(job=["clerk"] * (N - 1) + [word]), Y)
+        kept.append((model.plan_, pickle.dumps(model.steps_[0])))
+    assert kept[0] == kept[1]
+
+
+def test_rows_in_a_list_are_refused_and_texts_in_a_list_are_not():
+    rows = FRAME[["job", "age"]].to_numpy(dtype=object).tolist()
+    jobs = ONE_HOT(**DECLARED)
+    first = (PrivateEncoder(), jobs, make_pipeline(jobs), ColumnTransformer([("jobs", jobs, [0])]))
+    for step in first:
+        with transcript() as steps, pytest.raises(TypeError, match="data frame or an array, got list"):
+            made(step, "passthrough", LogisticRegression()).fit([row[:1] for row in rows], Y)
+        assert steps == []
+    model = made(jobs, LogisticRegression()).fit(FRAME[["job"]], Y)
+    with pytest.raises(TypeError, match="data frame or an array, got list"):
+        model.predict([row[:1] for row in rows])
+    hashed = made(make_pipeline("passthrough", HashingVectorizer(n_features=8)), LogisticRegression())
+    assert hashed.fit(JOB.tolist(), Y).predict(JOB.tolist()).shape == (N,)
 
 
 def test_errors_of_a_step_come_without_the_data_they_quote():

@@ -474,9 +474,9 @@ def _of_encoder(adjacency: str, name: str = "encoder", **told: Any) -> Entry:
     return Entry(name, adjacency, calibrated.plan, records, run, hostile)
 
 
-def _of_pipeline(name: str, adjacency: str, *steps: Any) -> Entry:
+def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> Entry:
     """All steps in one budget, of N declared rows."""
-    records = [(("ab"[k % 2], "xyz"[k % 3], float(k % 5)), k // 2 % 2) for k in range(N - 1)]
+    records = [((first[k % 2], "xyz"[k % 3], float(k % 5)), k // 2 % 2) for k in range(N - 1)]
 
     def pipeline() -> Any:
         return make_private_pipeline(*steps, epsilon=20.0, delta=1e-3, adjacency=adjacency, random_state=3)
@@ -495,7 +495,8 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any) -> Entry:
     def hostile(seen: Any) -> list[Record]:
         del seen
         rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1e6), ("c", "c", 1e6), ("", "?", 5.0)]
-        return [(row, label) for row in [*rows, ("a", None, 1.0), (None, None, 0.0)] for label in (0, 1)]
+        rows += [("a", None, 1.0), (None, None, 0.0), ("1e300", "7", 0.0), ("x\x1by", "x\x1by", 0.0)]
+        return [(row, label) for row in rows for label in (0, 1)]
 
     plan = pipeline().fit(pd.DataFrame([r for r, _ in [*records, records[0]]]), [t for _, t in [*records, records[0]]])
     return Entry(f"pipeline {name}", adjacency, plan.plan_.plan, records, run, hostile)
@@ -511,6 +512,13 @@ def _pipelines(adjacency: str) -> list[Entry]:
         _of_pipeline("encoder, coordinate", adjacency, encoder(), LogisticRegression(solver="coordinate", **told)),
         _of_pipeline("encoder, scaler, gradient", adjacency, encoder(), PrivateScaler(), LogisticRegression(**told)),
         _of_pipeline("encoder, PCA", adjacency, encoder(), PCA(2)),
+        _of_pipeline(
+            "parsed columns, gradient",
+            adjacency,
+            PrivateEncoder(max_categories=4, parse=[0, 1]),
+            LogisticRegression(**told),
+            first="12",
+        ),
     ]
 
 

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
@@ -49,6 +50,9 @@ X, VALUES = problem()
 LABELS = (VALUES > 4.0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c", "d"])
 TEXTS = pd.DataFrame({"kind": np.resize(["x", "y", "é=ü"], 300), "a": X[:, 0], "size": np.resize(["S", "L"], 300)})
+ENUM = pl.DataFrame({name: TEXTS[name].to_list() for name in TEXTS}).with_columns(
+    pl.col("kind").cast(pl.Enum(["é=ü", "x", "y"])), pl.col("size").cast(pl.Enum(["S", "L"]))
+)
 BLOCKS = [np.clip(X[:, :1], -1, 1), np.clip(X[:, 2:], -1, 1)]
 
 
@@ -97,6 +101,11 @@ MAKERS = {
     "pca above the noise": lambda: PCA("noise", 5.0, solver=VarianceReduced(n_snapshots=2, clip=0.5)).fit(X),
     "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
     "encoder": lambda: PrivateEncoder(5.0, missing_indicator=["a"]).fit(TEXTS),
+    "encoder of a vote": lambda: PrivateEncoder(5.0, parse=["size", "a"]).fit(TEXTS.astype({"a": str})),
+    "encoder of declared types": lambda: PrivateEncoder(trust_dtypes=True).fit(
+        TEXTS.astype({"kind": "category", "size": "category"})
+    ),
+    "encoder of an enum": lambda: PrivateEncoder().fit(ENUM),
     "encoder of declared ones": lambda: PrivateEncoder(categories={0: ["x"], "size": ("S", "L")}).fit(TEXTS),
     "pipeline": lambda: make_private_pipeline(
         PrivateEncoder(), LogisticRegression(bounds={"a": (-3.0, 3.0)}), epsilon=5.0, random_state=7

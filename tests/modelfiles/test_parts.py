@@ -2,7 +2,9 @@
 
 import pytest
 
-from .support import loaded, quiet
+from tacit import PrivateEncoder
+
+from .support import TEXTS, loaded, quiet, text_of
 
 pytestmark = quiet
 
@@ -72,3 +74,44 @@ def test_parties_must_agree(document, tmp_path):
     held["east"] = held.pop("east")  # the same parties in another order
     with pytest.raises(ValueError, match="coef_ must be the coefficients of the parties"):
         loaded(changed, tmp_path)
+
+
+ENCODERS = {
+    "no part of delta": lambda model: model["guarantee"].update(d0=0.0),
+    "no part, no plan": lambda model: (model["guarantee"].update(d0=0.0), model["attributes"].pop("plan_")),
+    "a small part, no plan": lambda model: (model["guarantee"].update(d0=1e-30), model["attributes"].pop("plan_")),
+    "no guarantee": lambda model: (model.update(guarantee=None), model["attributes"].pop("plan_")),
+    "no guarantee, a plan": lambda model: model.update(guarantee=None),
+    "declared, as other ones": lambda model: model["parameters"].update(categories={"dict": {"kind": ["z"]}}),
+    "declared and found": lambda model: model["parameters"].update(categories={"dict": {"size": ["L", "S"]}}),
+}
+
+
+@pytest.mark.parametrize("edit", ENCODERS)
+@pytest.mark.parametrize("name", ["encoder", "encoder of a vote"])
+def test_found_categories_need_a_guarantee_with_a_part_of_delta(name, edit, document, tmp_path):
+    changed = document(name)
+    assert loaded(changed, tmp_path).guarantee_.d0 > 0.0
+    ENCODERS[edit](changed["model"])
+    with pytest.raises(
+        ValueError, match=r"plan_ and the guarantee keep different parts|there must be a plan|categories|to parse"
+    ):
+        loaded(changed, tmp_path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("found", 1), ("found", False), ("parsed", False), ("is_text", False)])
+def test_a_column_that_a_vote_decided_on_says_so(key, value, document, tmp_path):
+    changed = document("encoder of a vote")
+    (size,) = [c["coded"] for c in changed["model"]["attributes"]["columns_"]["tuple"] if c["coded"]["name"] == "size"]
+    assert size["found"] is size["parsed"] is True
+    size[key] = value
+    with pytest.raises(ValueError, match="columns_ must"):
+        loaded(changed, tmp_path)
+
+
+def test_an_encoder_that_is_fitted_again_keeps_no_plan_of_an_earlier_fit(tmp_path):
+    model = PrivateEncoder(5.0).fit(TEXTS)
+    assert model.plan_.event == model.guarantee_.event
+    model.set_params(categories={"kind": ["x", "y"], "size": ["S", "L"]}).fit(TEXTS)
+    assert not hasattr(model, "plan_")
+    assert loaded(text_of(model, tmp_path), tmp_path).guarantee_ is None

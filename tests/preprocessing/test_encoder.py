@@ -1,6 +1,8 @@
 """`PrivateEncoder`: what it finds, what it takes, and what it refuses, on pandas, polars and NumPy alike."""
 
 import datetime
+import decimal
+import fractions
 import math
 import pickle
 
@@ -12,7 +14,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from tacit import PrivateEncoder
+import tacit
+from tacit import LogisticRegression, PrivateEncoder, make_private_pipeline
 from tacit.preprocessing.encoder import Source
 from tacit.privacy import compose
 from tacit.utils import expected_failed_checks
@@ -161,6 +164,38 @@ def test_an_object_array_is_text_and_an_array_of_numbers_passes():
     assert encoder.categories_ == {"x0": ("a", "b"), "x1": ("1", "2", "True")}
     numbers = np.array([[1.0, np.nan], [2.0, 3.0]])
     np.testing.assert_array_equal(PrivateEncoder().fit_transform(numbers), numbers)
+
+
+BEYOND = [10**400, 10**5000, decimal.Decimal("sNaN"), fractions.Fraction(10**400, 3)]
+
+
+@pytest.mark.parametrize("cell", BEYOND, ids=["long", "longer", "signalling", "fraction"])
+def test_a_cell_that_is_no_float_is_a_hole(cell):
+    frame = pd.DataFrame({"x": np.array(["a", "b", cell, "a"], dtype=object)})
+    encoder = PrivateEncoder(**ALL, missing_indicator=["x"]).fit(frame)
+    assert encoder.categories_ == {"x": ("a", "b")}
+    assert encoder.transform(frame)[2].tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, "x"]], ((1.0,), (2.0,))])
+def test_a_list_is_refused_as_a_single_cell_would_decide_what_type_it_has(rows):
+    with pytest.raises(TypeError, match=r"data frame or an array, got (list|tuple)"):
+        PrivateEncoder().fit(rows)
+    encoder = PrivateEncoder().fit(np.zeros((2, len(rows[0]))))
+    with pytest.raises(TypeError, match="data frame or an array"):
+        encoder.transform(rows)
+
+
+@pytest.mark.parametrize("text", ["x\x1by", "\u202eabc", "x" * 10_001, "\ud800"])
+def test_a_text_that_could_not_be_shown_is_other_and_the_encoder_can_be_kept(text, tmp_path):
+    frame = pd.DataFrame({"x": pd.Series([text, "a", "b\tc"] * 500, dtype=object)})
+    encoder = PrivateEncoder(missing_indicator=["x"], random_state=0).fit(frame)
+    assert encoder.categories_ == {"x": ("a", "b\tc")}
+    assert encoder.transform(frame)[0].tolist() == [0.0, 0.0, 0.0]
+    pipeline = make_private_pipeline(PrivateEncoder(), LogisticRegression(), random_state=0)
+    pipeline.fit(frame, np.arange(1500) % 2)
+    tacit.save(pipeline, tmp_path / "model.json")
+    assert tacit.load(tmp_path / "model.json")[0].categories_ == {"x": ("a", "b\tc")}
 
 
 def test_a_table_in_which_nothing_is_found_has_an_empty_column():

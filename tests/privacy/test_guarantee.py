@@ -296,6 +296,15 @@ def test_gaussians_compose_exactly(multipliers):
     assert joint.epsilon < sum(epsilon_of(GaussianDpEvent(z), 1e-6) for z in multipliers)
 
 
+def test_gaussians_beside_thresholded_counts_have_no_mu():
+    whole = dataclasses.replace(guarantee(), d0=1e-7)
+    with pytest.raises(UnsupportedEventError, match="thresholded counts take d0=1e-07 of delta"):
+        assert whole.mu > 0.0
+    with pytest.raises(UnsupportedEventError, match="thresholded counts take"):
+        assert compose([whole, guarantee()]).mu > 0.0
+    assert guarantee().mu == pytest.approx(0.2)
+
+
 def test_order_does_not_matter():
     guarantees = [
         guarantee(GaussianDpEvent(4.0)),

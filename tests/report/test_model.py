@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.linear_model import LinearRegression as PlainLinearRegression
 from tacit import PCA, LinearRegression, LogisticRegression
 from tacit.privacy import Budget, Guarantee, Plan, Release
 from tacit.report.components import MOST_BARS
-from tacit.report.guarantee import at_most, percent
+from tacit.report.guarantee import at_most, check, in_words, percent
 from tacit.report.model import MOST_ROWS, Remark, model_report, write
 from tacit.report.page import Part, interval, stacked_bar
 from tests.units import ROWS
@@ -133,6 +134,17 @@ def test_gaussian_noise_gives_the_exact_limit():
     said = Page(model_report(model)).text["guarantee"]
     mu = model.guarantee_.mu
     assert f"mu-GDP with mu = {mu:.3g}, and the guess is right at most {percent(norm.cdf(mu / 2))} of the" in said
+
+
+def test_a_part_of_delta_beside_the_noise_leaves_no_exact_limit():
+    X, margin = data()
+    whole = LogisticRegression(1.0, solver="gradient").fit(X, margin > 0).guarantee_
+    beside = replace(whole, d0=whole.delta / 10)
+    for guarantee, said in ((whole, True), (beside, False)):
+        assert ("mu-GDP" in in_words(guarantee)) is said
+        assert "tossing a coin is right 50%." in in_words(guarantee)
+        assert ("can recompute its epsilon:" in check(guarantee)) is said
+    assert f"can recompute its epsilon, at delta - d0 = {beside.delta_of_event!r}:" in check(beside)
 
 
 def test_what_weakens_a_guarantee_is_said():

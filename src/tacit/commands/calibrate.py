@@ -52,17 +52,18 @@ class Answer:
     releases: tuple[tuple[Release, float], ...] = ()
     asked: float | None = None
     fit: str = ""
+    d0: float = 0.0  # of delta, beside the event
 
     @property
     def epsilon(self) -> float:
         """What the accountant says of the event alone."""
-        return epsilon_of(self.event, self.delta)
+        return epsilon_of(self.event, self.delta - self.d0)
 
     @property
     def mu(self) -> float | None:
-        """The same as Gaussian DP; None if not all releases are Gaussian."""
+        """The same as Gaussian DP; None if not all releases are Gaussian, or a part of delta lies beside them."""
         try:
-            return mu_of(self.event)
+            return None if self.d0 > 0.0 else mu_of(self.event)
         except UnsupportedEventError:
             return None
 
@@ -183,8 +184,11 @@ def _recomputed(path: Path, delta: float | None) -> Answer:
         guarantee = Guarantee.from_json(path.read_text(encoding="utf8"))
     except ValueError as error:
         raise ValueError(f"{path} holds no guarantee: {error}") from None
-    at = guarantee.delta_of_event if delta is None else checks.open_unit("delta", delta - guarantee.d0)
-    return Answer(guarantee.event, at, asked=guarantee.epsilon if delta is None else None, fit=str(guarantee))
+    at = guarantee.delta if delta is None else checks.open_unit("delta", delta)
+    if at <= guarantee.d0:
+        raise ValueError(f"--delta must be above {guarantee.d0!r}, which the thresholded counts take; got {at!r}")
+    asked = guarantee.epsilon if delta is None else None
+    return Answer(guarantee.event, at, asked=asked, fit=str(guarantee), d0=guarantee.d0)
 
 
 def _delta(arguments: Namespace) -> float:

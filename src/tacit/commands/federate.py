@@ -113,6 +113,11 @@ def read_party(arguments: Namespace, study: Study) -> Party:
     columns += [Column(name, _ANY_TEXT) for name in special if name == arguments.id]
     columns += [Column(name, classes) for name in special if name == arguments.label]
     frame = tables.read_features(arguments.data, columns, arguments.separator)
+    missing = [column.name for column in columns if column.fill is None and frame[column.name].isna().any()]
+    if missing:
+        raise ValueError(
+            f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {missing[0]}=0"
+        )
     say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
     return Party(
         frame[features].fillna(fill).to_numpy(),

@@ -63,6 +63,8 @@ def run(arguments: Namespace) -> int:
     _check_places(arguments.data, out, arguments.report)
     name = _model_name(arguments, schema, target)
     table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
+    if arguments.sklearn:
+        _check_export(table)
     y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
     with _own_warnings("tacit fit"):
         whole, model, features = _fitted(table, name, y, arguments, schema)
@@ -71,7 +73,7 @@ def run(arguments: Namespace) -> int:
     not_covered = tuple((remark.grade, remark.text) for remark in remarks)
     whole = TableModel(whole, _named(table), target, not_covered)
     if arguments.sklearn:
-        _export(whole, out)
+        _export(whole, table.columns, out)
     else:
         save(whole, out)
     if arguments.report is not None:
@@ -92,6 +94,9 @@ def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
+    truths = [column for column in table.found if tables.is_truth(table.frame[column])]
+    if truths and arguments.row_norm is None:
+        model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
     whole = PrivatePipeline([("encoder", first), ("model", model)], **terms).fit(filled(table.frame, table.columns), y)
@@ -130,6 +135,16 @@ def _check_places(data: Path, out: Path, report: Path | None) -> None:
             raise ValueError(f"{path} is the data itself")
     if report is not None and report.resolve() == out.resolve():
         raise ValueError("--out and --report name the same file")
+
+
+def _check_export(table: tables.Frame) -> None:
+    """Refuse what scikit-learn may have no counterpart for, by what is declared and not by what will be found."""
+    texts = [column for column in table.found if not tables.is_number(table.frame[column])]
+    if texts:
+        raise ValueError(
+            f"--sklearn needs to know what {quoted(texts)} hold, as scikit-learn has no counterpart for what is found"
+            " privately. Nothing was spent; declare each by --numbers, --categories or --drop, or leave --sklearn out"
+        )
 
 
 def _model_name(arguments: Namespace, schema: Schema, target: str) -> str:
@@ -224,7 +239,7 @@ def _note(columns: Sequence[Column]) -> str | None:
     )
 
 
-def _export(whole: TableModel, path: Path) -> None:
+def _export(whole: TableModel, columns: Sequence[Column], path: Path) -> None:
     """A scikit-learn pipeline as a pickle, with plain values that say what it is."""
     import joblib
 
@@ -233,7 +248,7 @@ def _export(whole: TableModel, path: Path) -> None:
         "version": tacit.__version__,
         "target": whole.target,
         "guarantee": whole.guarantee_.to_dict(),
-        "columns": [column.to_dict() for column in whole.columns],
+        "columns": [column.to_dict() for column in columns],
         "not_covered": list(whole.not_covered),
     }
     pickled = BytesIO()

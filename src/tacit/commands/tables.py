@@ -15,6 +15,8 @@ from tacit.commands.schema import Schema, number, quoted
 from tacit.modelfiles.table import Categories, Column, pandas
 from tacit.preprocessing.coding import MISSING, Coded
 
+_WHOLE = tuple(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64))
+
 
 @dataclass(frozen=True, eq=False)
 class Frame:
@@ -63,8 +65,8 @@ def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), 
     y = frame.pop(target)
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
-    prepared = _prepared(frame, columns, found) if found else _prepared(frame, columns)
-    return Frame(prepared, tuple(columns), y, found, learned)
+    y = y.astype(getattr(y.dtype, "numpy_dtype", y.dtype))  # without holes, so whole numbers and truth values as such
+    return Frame(_prepared(frame, columns, found), tuple(columns), y, found, learned)
 
 
 def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
@@ -140,13 +142,9 @@ def _frame(path: Path, names: list[str], text: Collection[str], separator: str |
     pd = pandas()
     if _is_parquet(path):
         parquet = _parquet()
-        frame = _reading(path, lambda: parquet.read_table(path, columns=names).to_pandas(ignore_metadata=True))
-        for name in names:
-            values = frame[name]
-            if isinstance(values.dtype, pd.CategoricalDtype):
-                values = values.astype(values.cat.categories.dtype)
-            frame[name] = _as_text(values) if name in text else values
-        return frame
+        table = _reading(path, lambda: parquet.read_table(path, columns=names))
+        columns = {name: _typed(name, table.column(name), as_text=name in text) for name in names}
+        return pd.DataFrame({name: _as_text(values) if name in text else values for name, values in columns.items()})
     return _reading(
         path,
         lambda: pd.read_csv(
@@ -161,6 +159,30 @@ def _frame(path: Path, names: list[str], text: Collection[str], separator: str |
             low_memory=False,
         )[names],
     )
+
+
+def _typed(name: str, values: Any, *, as_text: bool) -> Any:
+    """A column of parquet by its type, which is public; what pandas makes of values may turn on a single null.
+
+    A column of nothing but nulls that has no other type is a number.
+    """
+    import pyarrow as pa
+
+    pd, of = pandas(), pa.types
+    if of.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    kind = values.type
+    if of.is_decimal(kind) or (of.is_null(kind) and not as_text):
+        values = values.cast(pa.float64())
+    known = (of.is_boolean, of.is_integer, of.is_floating, of.is_decimal, of.is_null, of.is_string, of.is_large_string)
+    dated = of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind)  # whose types pandas has, too
+    if not as_text and not dated and not any(check(kind) for check in known):
+        raise ValueError(
+            f"column {name!r} is of type {kind}, which is neither text nor a number: convert it or leave it out"
+        )
+    whole = {getattr(pa, word.lower())(): getattr(pd, f"{word}Dtype")() for word in _WHOLE}
+    mapper = (whole | {pa.bool_(): pd.BooleanDtype()}).get
+    return values.to_pandas(types_mapper=mapper, date_as_object=as_text)
 
 
 def _reading(path: Path, read: Any) -> Any:
@@ -180,22 +202,19 @@ def _reading(path: Path, read: Any) -> Any:
     raise ValueError(f"{path} cannot be read as a {'parquet' if _is_parquet(path) else 'csv'} table: {message}")
 
 
-def _prepared(frame: Any, columns: Iterable[Column], holes: Collection[str] | None = None) -> Any:
-    """The columns as numbers or text, every value there or to be filled.
-
-    With `holes` values may be missing; the columns named there stay as they are, but for texts of cells.
-    """
+def _prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] = ()) -> Any:
+    """The columns as numbers or text, with holes where values are missing; undeclared ones stay as they are."""
     pd = pandas()
     if len(frame) == 0:
         raise ValueError("the table has no rows")
     out: dict[str, Any] = {}
-    missing, wrong, infinite = [], [], []
+    wrong, infinite = [], []
     for column in columns:
         values = frame[column.name]
-        if holes is not None and column.name in holes:
+        if column.name in undeclared:
+            if values.dtype.kind in "mM":
+                raise ValueError(f"column {column.name!r} holds dates: give a number in their place, or leave it out")
             out[column.name] = values if is_number(values) else values.astype(object).where(values.notna(), None)
-        elif holes is None and column.fill is None and values.isna().any():
-            missing.append(column.name)
         elif column.is_text:
             out[column.name] = values.astype(object).where(values.notna(), np.nan)
         elif not is_number(values):
@@ -208,11 +227,6 @@ def _prepared(frame: Any, columns: Iterable[Column], holes: Collection[str] | No
         raise ValueError(
             f"declared as numbers but with other values: {quoted(wrong)}; categories are compared as text once one of"
             " them is not a number"
-        )
-    if missing:
-        first = missing[0]
-        raise ValueError(
-            f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {first}=0"
         )
     if infinite:
         raise ValueError(f"infinite values in {quoted(infinite)}")

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from tacit.estimators.stages import DEFAULT_SHARES, EncoderStage, Facts, Stage, staged
+from tacit.estimators.stage import Facts, Stage
+from tacit.estimators.stages import DEFAULT_SHARES, EncoderStage, staged
 from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks
 from tacit.privacy.path import promised, useful
 

@@ -6,11 +6,7 @@ the encoder has released anything. The table that comes out may be narrower. The
 scales, if its algorithm can (`Algorithm.narrowed`); else columns of zeros stand for what was not found.
 """
 
-import math
-import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,82 +14,15 @@ import numpy as np
 from tacit._types import Floats
 from tacit.blocks.table import Table, canonical
 from tacit.bounding.magnitudes import LIMIT
-from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
-from tacit.estimators.fit import Arranged, Fitted, arranged
+from tacit.estimators.fit import Fitted, arranged
+from tacit.estimators.modelstage import LinearStage
 from tacit.estimators.pca import PCA
 from tacit.estimators.regressors import ElasticNet, Lasso, LinearRegression, Ridge
+from tacit.estimators.stage import Facts, Stage
 from tacit.preprocessing import PrivateEncoder, PrivateScaler
 from tacit.preprocessing.coding import Coded, Reading
-from tacit.privacy import Budget, Gate, Guarantee, Promise, Release
-from tacit.problems.bounds import declared_pairs
-from tacit.problems.task import LinearTask
-from tacit.solvers import choose
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """What is known of the table that will reach a step.
-
-    Parameters
-    ----------
-    n, d : int
-        Rows, and the most columns that there can be.
-    X : table or None
-        The table itself, where no private step comes before.
-    known : array
-        Columns that will be among it, for checks that must come before any release.
-    names : tuple of str, optional
-        Of the columns, where an encoder made them.
-    low, high : array, optional
-        What columns lie between; infinite where that is not known.
-    """
-
-    n: int
-    d: int
-    X: Any
-    known: Any
-    names: tuple[str, ...] | None = None
-    low: Floats | None = None
-    high: Floats | None = None
-
-
-class Stage(ABC):
-    """A private step in a pipeline."""
-
-    solver: str  # in the words of the guarantee
-    releases: tuple[Release, ...]  # with shares that add up to 1
-    values: int  # no release holds more numbers
-    out: Facts  # what is known of the table that it hands on
-
-    def __init__(self, name: str, step: Any) -> None:
-        self.name, self.step = name, step
-
-    @abstractmethod
-    def follows(self, facts: Facts) -> bool:
-        """Whether the planned releases can be made on a table of fewer columns, of which these facts hold."""
-
-    def follow(self, facts: Facts) -> None:
-        """Work on such a table, or on one as planned: there is nothing to change but for a model."""
-        del facts
-
-    def after(self, facts: Facts) -> Facts:  # noqa: ARG002
-        """What it then hands on."""
-        return self.out
-
-    @abstractmethod
-    def run(self, X: Any, gate: Gate) -> None:
-        """Make the releases."""
-
-    def transform(self, X: Any) -> Any:
-        """The table for the next step, as an array."""
-        out = self.step.transform(X)
-        return out.to_numpy() if hasattr(out, "to_numpy") else out
-
-    def keep(self, promise: Promise, guarantee: Guarantee) -> None:
-        """What the step states: the guarantee of the whole, with its own solver."""
-        self.step.plan_ = replace(promise, solver=self.solver)
-        self.step.guarantee_ = replace(guarantee, solver=self.solver)
+from tacit.privacy import Budget, Gate, Guarantee, Promise
 
 
 class EncoderStage(Stage):
@@ -111,7 +40,8 @@ class EncoderStage(Stage):
         frame, columns = self._reading.frame, self._reading.planned
         numbers = [frame.numbers(k) for k, column in enumerate(columns) if column.categories is None]
         known = np.column_stack(numbers) if numbers else np.zeros((frame.n, 1))
-        self.out = _layout(columns, facts.n, known)
+        exact, holes = not self._reading.found, bool(self._reading.voted)
+        self.out = replace(_layout(columns, facts.n, known), is_exact=exact, has_holes=holes)
 
     def follows(self, facts: Facts) -> bool:  # noqa: ARG002
         """Nothing comes before it that could be narrower."""
@@ -150,9 +80,10 @@ class ScalerStage(Stage):
 
     def __init__(self, name: str, step: PrivateScaler, facts: Facts) -> None:
         super().__init__(name, step)
+        _check_whole(name, step, facts)
         known = step._validated(facts.known)
-        self._known = facts.X is not None
-        d = known.shape[1] if self._known else facts.d
+        self._table = known if facts.X is not None else None
+        d = facts.d if self._table is None else known.shape[1]
         self.releases, self.values = step._scale(facts.n, d).releases(1.0), 100 * d
         self.out = self.after(replace(facts, d=d))
 
@@ -163,16 +94,17 @@ class ScalerStage(Stage):
     def after(self, facts: Facts) -> Facts:
         """As many columns, within the limit of three scales."""
         limit = np.full(facts.d, LIMIT)
-        return Facts(facts.n, facts.d, None, _zeros(facts), None, -limit, limit)
+        return Facts(facts.n, facts.d, None, _zeros(facts), None, -limit, limit, facts.is_exact)
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the scales."""
-        X = self.step._validated(X)
+        X = X if self._table is None else self._table
+        self.step.n_features_in_ = X.shape[1]
         self._scaling = self.step._scale(self.out.n, X.shape[1]).run(gate, X)
 
     def transform(self, X: Any) -> Any:
         """Scaled columns."""
-        return self._scaling.transform(self.step._validated(X))
+        return self._scaling.transform(X if self._table is None else self._table)
 
     def keep(self, promise: Promise, guarantee: Guarantee) -> None:
         """And the scales."""
@@ -191,10 +123,10 @@ class ComponentsStage(Stage):
                 f"step {name!r}, PCA, must have a number of components: later steps are planned for so many columns,"
                 " before n_components='noise' is known"
             )
-        known = _table(step, facts.known, facts.n)
-        self._d = known.d if facts.X is not None else facts.d
-        table = known if facts.X is not None else Table.of(np.broadcast_to(0.0, (facts.n, self._d)))
-        task, solver = step._asked(table, streamed=False)
+        _check_whole(name, step, facts)
+        known = _table(step._validated(facts.known), facts.n)
+        self._table = known if facts.X is not None else None
+        task, solver = step._asked(self._table or Table.of(np.broadcast_to(0.0, (facts.n, facts.d))), streamed=False)
         self._task = replace(task, budget=budget)
         self._fit = arranged(self._task, solver)
         self.solver, self.releases, self.values = solver.name, self._fit.releases, task.most_values
@@ -202,13 +134,29 @@ class ComponentsStage(Stage):
 
     def follows(self, facts: Facts) -> bool:
         """Only a table of the planned width: the matrix is as large as planned."""
-        return facts.d == self._d
+        return facts.d == self._task.d
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the components."""
-        result, units = self._fit.run(_table(self.step, X, self.out.n), gate)
+        table = self._table or _table(X, self.out.n)
+        self.step.n_features_in_ = table.d
+        result, units = self._fit.run(table, gate)
         self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
         self.step._keep(self._task, self._fitted)
+
+    def transform(self, X: Any) -> Any:
+        """Rows in the coordinates of the components; sums that no float holds are as large as one can be."""
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(super().transform(X))
+
+
+def _check_whole(name: str, step: Any, facts: Facts) -> None:
+    """Refuse a step that takes no missing values where a cell of one person could be one, and stop it half way."""
+    if facts.has_holes:
+        raise ValueError(
+            f"step {name!r}, {type(step).__name__}, takes no missing values, and in a column that PrivateEncoder is to"
+            " parse a cell of the other kind is one: give the column its type beforehand, or leave the step out"
+        )
 
 
 def _zeros(facts: Facts) -> Floats:
@@ -216,86 +164,9 @@ def _zeros(facts: Facts) -> Floats:
     return np.zeros((facts.known.shape[0], 1))
 
 
-def _table(step: PCA, X: Any, n: int) -> Table:
+def _table(X: Any, n: int) -> Table:
     """The rows, of which there are n by what is public."""
-    return replace(Table.of(canonical(step._validated(X))), n=n)
-
-
-class LinearStage(Stage):
-    """A linear model, which comes last."""
-
-    def __init__(self, name: str, step: PrivateLinearModel, facts: Facts, y: Any, budget: Budget) -> None:
-        super().__init__(name, step)
-        self._bounds, self._budget, self._facts = step.bounds, budget, facts
-        X, self._y = step._validated(facts.known, y)
-        self._table = X if facts.X is not None else None
-        self._task, self._targets = self._asked(facts)
-        solver = choose(step.solver, self._task)
-        self._fit = arranged(self._task, solver)
-        self.solver, self.releases, self.values = solver.name, self._fit.releases, self._task.most_values
-        self.out = facts
-
-    def follows(self, facts: Facts) -> bool:
-        """Where the algorithm does, with the same releases."""
-        return facts.d == self._facts.d or self._narrowed(facts) is not None
-
-    def follow(self, facts: Facts) -> None:
-        """With clips and scales for the columns that there are."""
-        self._task, _ = self._asked(facts)
-        self._fit = self._fit if facts.d == self._facts.d else self._narrowed(facts) or self._fit
-
-    def run(self, X: Any, gate: Gate) -> None:
-        """Find the weights."""
-        table = X if self._table is None else self._table
-        self.step.n_features_in_ = table.shape[1]
-        result, units = self._fit.run((table, self._targets), gate)
-        self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
-
-    def keep(self, promise: Promise, guarantee: Guarantee) -> None:
-        """And the model."""
-        super().keep(promise, guarantee)
-        fitted = replace(self._fitted, promise=self.step.plan_, guarantee=self.step.guarantee_)
-        self.step._learned(self._task, fitted)
-
-    def _asked(self, facts: Facts) -> tuple[LinearTask, Floats]:
-        """The public facts of the fit, for the model's own part of the budget."""
-        shape = self._table
-        if shape is None:
-            shape = np.broadcast_to(0.0, (facts.n, facts.d))
-            self.step.bounds = _merged(self.step, self._bounds, facts, strict=facts is self._facts)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of delta, of which the pipeline has warned
-            task, targets = self.step._asked(shape, self._y)
-        return replace(task, budget=self._budget), targets
-
-    def _narrowed(self, facts: Facts) -> Arranged | None:
-        task, _ = self._asked(facts)
-        return self._fit.narrowed(task)
-
-
-def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
-    """What is declared of a model's columns, with what the steps before it know: by the numbers of columns.
-
-    Where `strict`, before anything is released, bounds of a column that cannot be there are refused.
-    """
-    pairs = declared_pairs(told)
-    if facts.low is None or facts.high is None or step.row_norm is not None:
-        return told
-    if facts.names is None and pairs is not None:
-        raise ValueError("bounds of columns that PrivateScaler scales are -3 and 3: declare none on the model")
-    known = {k: (float(low), float(high)) for k, (low, high) in enumerate(zip(facts.low, facts.high, strict=True))}
-    known = {k: pair for k, pair in known.items() if math.isfinite(pair[0])}
-    free = {name: k for k, name in enumerate(facts.names or ()) if k not in known}
-    if isinstance(pairs, tuple):
-        known |= dict.fromkeys(free.values(), pairs)
-    elif pairs:
-        if not isinstance(told, Mapping) or not all(isinstance(key, str) for key in pairs):
-            raise ValueError("bounds of what PrivateEncoder makes go by name: bounds={'age': (17, 90)}")
-        unknown = sorted(set(pairs) - set(free))
-        if unknown and strict:
-            raise ValueError(f"bounds names the column {unknown[0]!r}, which is not a number that reaches the model")
-        known |= {free[name]: pair for name, pair in pairs.items() if name in free}
-    return known or None
+    return replace(Table.of(canonical(X)), n=n)
 
 
 MODELS = (LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet)

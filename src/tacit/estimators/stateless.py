@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from tacit.preprocessing import RowClipper
+from tacit.preprocessing.frames import check_typed
 
 _INSTEAD = {
     "StandardScaler": "PrivateScaler, or nothing: Tacit's models find scales inside their budget",
@@ -95,8 +96,9 @@ def _declared(step: Any) -> str | None:
 
 
 def _hashing(step: HashingVectorizer) -> str | None:
-    if any(map(callable, (step.preprocessor, step.tokenizer, step.analyzer))) or step.input != "content":
-        return "is taken with its own preprocessor, tokenizer and analyzer, and with texts as input"
+    set_ones = (step.preprocessor, step.tokenizer, step.analyzer, step.strip_accents)
+    if any(map(callable, set_ones)) or step.input != "content":
+        return "is taken with its own preprocessor, tokenizer, analyzer and strip_accents, and with texts as input"
     return None
 
 
@@ -143,19 +145,30 @@ class Stateless:
         check(name, step)
         self.name, self.step = name, clone(step)
         self._hashes = _holds_hashing(step)
-        if type(step) is ColumnTransformer:
-            # By default the share of zeros among the rows decides whether the output is sparse: here a rule does.
-            self.step.set_params(sparse_threshold=1.0 if self._hashes else 0.0)
+        # By default the share of zeros among the rows decides whether the output is sparse: here a rule does.
+        for part in _column_transformers(self.step):
+            part.sparse_threshold = 1.0 if _holds_hashing(part) else 0.0
 
     def fit_transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(lambda: self.step.fit(X).transform(X))
+        return self._quietly(X, lambda: self._ready(X).transform(X))
 
     def transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(lambda: self.step.transform(X))
+        return self._quietly(X, lambda: self.step.transform(X))
 
-    def _quietly(self, run: Callable[[], Any]) -> Any:
+    def _ready(self, X: Any) -> Any:
+        """The step as fitted, with nothing in it that the rows have decided."""
+        self.step.fit(X)
+        for part in _column_transformers(self.step):
+            if hasattr(part, "sparse_output_"):
+                # Where no cell is zero even the largest threshold says dense.
+                part.sparse_output_ = _holds_hashing(part)
+        return self.step
+
+    def _quietly(self, X: Any, run: Callable[[], Any]) -> Any:
+        if not _takes_texts(self.step):
+            check_typed(X)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # they may depend on the rows
@@ -170,9 +183,26 @@ class Stateless:
         )
 
 
-def _holds_hashing(step: Any) -> bool:
-    if type(step) is HashingVectorizer:
-        return True
+def _within(step: Any) -> Iterator[Any]:
+    """A step and all that it holds; once it is fitted, also the copies that were fitted."""
+    yield step
+    inner = [part for _, part in step.steps] if type(step) is Pipeline else []
     if type(step) is ColumnTransformer:
-        return any(_holds_hashing(part) for _, part, _ in _parts(step))
-    return type(step) is Pipeline and any(_holds_hashing(part) for _, part in step.steps)
+        inner = [part for _, part, _ in (*_parts(step), *getattr(step, "transformers_", ()))]
+    for part in inner:
+        yield from _within(part)
+
+
+def _column_transformers(step: Any) -> list[ColumnTransformer]:
+    return [part for part in _within(step) if type(part) is ColumnTransformer]
+
+
+def _takes_texts(step: Any) -> bool:
+    """Whether what it takes is a list of texts, and no table."""
+    if type(step) is Pipeline:
+        return next((_takes_texts(part) for _, part in step.steps if not is_skipped(part)), False)
+    return type(step) is HashingVectorizer
+
+
+def _holds_hashing(step: Any) -> bool:
+    return any(type(part) is HashingVectorizer for part in _within(step))

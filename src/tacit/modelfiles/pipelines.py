@@ -6,7 +6,7 @@ from typing import Any
 from tacit.estimators.stages import PRIVATE
 from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing import PrivateEncoder, RowClipper
-from tacit.preprocessing.coding import Coded
+from tacit.preprocessing.coding import Coded, by_place, categories_of, listed
 from tacit.privacy import Budget, checks
 
 STEPS: frozenset[str] = frozenset(kind.__name__ for kind in (*PRIVATE, RowClipper))
@@ -26,6 +26,7 @@ def check_encoder(model: PrivateEncoder) -> None:
         raise ValueError("columns_ must be as many as n_features_in_, with different names")
     for column in columns:
         _check_column(column, most)
+    _check_origin(model, columns)
     model.categories_ = {column.name: column.categories for column in columns if column.categories is not None}
 
 
@@ -36,11 +37,36 @@ def _check_column(column: Coded, most: int) -> None:
         raise ValueError(f"columns_ must have names and categories that are texts {HARMLESS}")
     if values is not None and len(set(values)) < len(values):
         raise ValueError("columns_ must have each category once")
-    flags = all(isinstance(flag, bool) for flag in (column.is_text, column.indicator, column.parsed, column.spare))
+    told = (column.is_text, column.indicator, column.parsed, column.spare, column.found)
+    flags = all(isinstance(flag, bool) for flag in told)
     if not flags or (values is None and column.is_text) or isinstance(column.empty, bool):
         raise ValueError("columns_ must say of each whether it is text, and has an indicator")
     if not isinstance(column.empty, int) or not 0 <= column.empty <= most:
         raise ValueError("columns_ must have at most max_categories empty columns each")
+
+
+def _check_origin(model: PrivateEncoder, columns: tuple[Coded, ...]) -> None:
+    """Refuse categories that are neither those declared nor found under a guarantee that has a part for them.
+
+    Of what the type of a column declared a file has no other trace than that it was not found.
+    """
+    names = tuple(column.name for column in columns)
+    declared = by_place("categories", model.categories, names)
+    voted = by_place("parse", listed("parse", model.parse), names)
+    for place, column in enumerate(columns):
+        told = declared.get(place)
+        if place in declared and column.categories != categories_of(column.name, told, is_text=column.is_text):
+            raise ValueError("columns_ must have the categories that are declared")
+        if column.parsed != (place in voted) or (column.parsed and column.is_text and not column.found):
+            raise ValueError("columns_ must say of the columns to parse, and of no others, that a vote decided on them")
+        if column.found and (place in declared or not column.is_text):
+            raise ValueError("columns_ must have found categories in columns of text that are not declared only")
+    if any(column.found or column.parsed for column in columns):
+        guarantee = model.guarantee_
+        if guarantee is None or not guarantee.d0 > 0.0 or not hasattr(model, "plan_"):
+            raise ValueError(
+                "categories were found, so there must be a plan, and a guarantee with a part of delta for it"
+            )
 
 
 def check_pipeline(model: Any) -> None:

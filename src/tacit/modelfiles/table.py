@@ -33,7 +33,8 @@ class Column:
         Each becomes a column of its own. Categories that are numbers are compared as numbers, others as text. None: the
         column is a number.
     fill : str or float, default=None
-        What stands in for a missing value. None: there must be none.
+        What stands in for a missing value. None: a missing number counts as the released centre of its column, and a
+        missing category as none of them.
     """
 
     name: str
@@ -137,9 +138,8 @@ class TableModel(BaseEstimator):
 
     def to_sklearn(self) -> Pipeline:
         """A scikit-learn pipeline that predicts from the same table without tacit."""
-        if isinstance(self.model, PrivatePipeline):
-            return self.model.to_sklearn()
-        return Pipeline([("columns", encoder(self.columns)), *self.model.to_sklearn().steps])
+        first = encoder(self.columns, one_hot=not isinstance(self.model, PrivatePipeline))
+        return Pipeline([("columns", first), *self.model.to_sklearn().steps])
 
     def _encoded(self, X: Any) -> Any:
         if isinstance(self.model, PrivatePipeline):  # which encodes by itself
@@ -147,8 +147,8 @@ class TableModel(BaseEstimator):
         return encoder(self.columns).transform(X)
 
 
-def encoder(columns: Sequence[Column]) -> ColumnTransformer:
-    """Numbers as they are, categories one-hot, constants for missing values.
+def encoder(columns: Sequence[Column], *, one_hot: bool = True) -> ColumnTransformer:
+    """Numbers as they are, categories one-hot unless a next step has them, constants for missing values.
 
     It is fitted on one made-up row, so nothing in it comes from the data. A value that is not a declared category
     becomes zeros.
@@ -162,13 +162,15 @@ def encoder(columns: Sequence[Column]) -> ColumnTransformer:
         if column.fill is not None:
             for missing in (np.nan, None) if column.is_text else (np.nan,):  # text as objects holds None as well
                 parts.append(SimpleImputer(missing_values=missing, **constant, fill_value=column.fill))
-        if column.categories is not None:
+        if column.categories is not None and one_hot:
             values = np.array(column.categories, dtype=object if column.is_text else np.float64)
             parts.append(OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))
         step = "passthrough" if not parts else parts[0] if len(parts) == 1 else make_pipeline(*parts)
         steps.append((f"column {place}", step, [column.name]))
     made_up = {column.name: [column.categories[0] if column.categories else 0.0] for column in columns}
     transformer = ColumnTransformer(steps, verbose_feature_names_out=False)
+    if not one_hot:
+        transformer.set_output(transform="pandas")  # numbers stay numbers beside texts
     return transformer.fit(pandas().DataFrame(made_up))
 
 

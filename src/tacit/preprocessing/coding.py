@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from tacit._types import Floats
 from tacit.preprocessing.frames import Frame, as_text
 from tacit.privacy import checks
+from tacit.privacy.texts import harmless
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 """Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
@@ -32,6 +33,7 @@ class Coded:
     `categories` is None for a number, which passes, and for a column whose categories are still to be found. Of a
     `parsed` column a vote decides whether it is a number; cells of the other kind are holes. `empty` columns of zeros
     stand for categories that were planned for and not found, and a `spare` one, which comes first, for a number.
+    `found` says that the categories were found, and not declared by the user or by the type of the column.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Coded:
     empty: int = 0
     parsed: bool = False
     spare: bool = False
+    found: bool = False
 
     @property
     def is_found(self) -> bool:
@@ -80,6 +83,10 @@ class Coded:
         if not self.parsed:
             return texts
         return [None if text == "" or as_number(text) is not None else text for text in texts]
+
+    def named(self, frame: Frame, place: int) -> list[str | None]:
+        """What each row votes for; nothing where the text could not be shown, nor kept in a file."""
+        return [text if text is not None and harmless(text) else None for text in self.texts(frame, place)]
 
     def write(self, frame: Frame, place: int, out: Floats) -> None:
         """Its output columns, into an array of zeros."""

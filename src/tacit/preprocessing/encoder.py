@@ -69,6 +69,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     guarantee_ : Guarantee or None
         What the encoder gave away; None where nothing had to be found. `guarantee_.d0` is the part of delta that covers
         the chance of naming a category which one person alone has.
+    plan_ : Promise
+        The releases with their noise; only where something had to be found.
 
     Notes
     -----
@@ -78,8 +80,10 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
     has one vote in each (`tacit.privacy.mechanisms.ThresholdedCounts`), and before it a Gaussian one of the votes on
     columns to `parse`. Released: the categories found, and which of these columns are numbers. It is the one
     release of Tacit whose size is not known beforehand. Assumed: the number of rows, and the names and the types of
-    columns, are public. `read_csv` makes a column text if a single cell is: declare types where that tells something.
-    `transform` gives private rows to whoever calls it.
+    columns, are public. `read_csv` makes a column text if a single cell is, and pandas one of truth values an object if
+    a single one is missing: declare types where that tells something. A list has no type, so it is refused. A text
+    that would steer a terminal, or has more than 10,000 characters, is never named: it is "other". `transform` gives
+    private rows to whoever calls it.
 
     Examples
     --------
@@ -108,6 +112,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         """Find the categories that are not declared, spending the whole budget, if there are any."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         reading = self._read(X)
+        if hasattr(self, "plan_"):  # of an earlier fit
+            delattr(self, "plan_")
         if not reading.found:
             return self._keep(reading.columns, None)
         terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
@@ -115,6 +121,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         values = 2 * len(reading.found)
         with opened(plan, n, "encoder", self.epsilon, self.delta, values=values, **terms) as gate:
             columns = self._run(reading, gate)
+        self.plan_ = gate.promise
         return self._keep(columns, gate.guarantee)
 
     def transform(self, X: Any) -> Floats:
@@ -233,10 +240,10 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 columns[place] = replace(columns[place], is_text=bool(vote <= 0.0))
         places = [place for place, column in enumerate(columns) if column.is_found]
         if places:
-            votes = [columns[place].texts(reading.frame, place) for place in places]
+            votes = [columns[place].named(reading.frame, place) for place in places]
             found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), votes)
             for place, values in zip(places, found, strict=True):
-                columns[place] = replace(columns[place], categories=values)
+                columns[place] = replace(columns[place], categories=values, found=True)
         elif reading.found:  # the vote says that all of them are numbers
             gate.skip(RELEASE)
         return tuple(columns)

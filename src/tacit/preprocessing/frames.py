@@ -19,6 +19,7 @@ Kind = Literal["number", "text"]
 
 _DATES = "column {name!r} holds dates, of type {kind}: give a number in their place, such as days since a public date"
 _OTHER = "column {name!r} is of type {kind}, which is neither text nor a number: convert it or drop it"
+_LIST = "X must be a data frame or an array, got {kind}: of a list a single cell decides which type all of it has"
 _MIXED = "column {name!r} holds something that is neither text, a number nor a truth value: convert it or drop it"
 
 
@@ -60,7 +61,7 @@ class Frame(ABC):
 
 
 def as_text(cell: Any) -> str | None:
-    """One value as a text, whole numbers without a point; None where it is missing."""
+    """One value as a text, whole numbers without a point; None where it is missing, or too large for a number."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(cell, str):
@@ -71,14 +72,23 @@ def as_text(cell: Any) -> str | None:
         raise TypeError("date")
     if not isinstance(cell, Number) or isinstance(cell, complex):
         raise TypeError("other")
-    number = float(cell)  # type: ignore[arg-type]
+    try:
+        number = float(cell)  # type: ignore[arg-type]
+    except (OverflowError, ValueError):  # a whole number of 400 digits, a signalling NaN
+        return None
     if math.isnan(number):
         return None
     return str(int(number)) if number.is_integer() else repr(number)
 
 
+def check_typed(X: Any) -> None:
+    """Refuse a table without a type of its own: one that is read off the cells would tell of one person."""
+    if not hasattr(X, "dtype") and not hasattr(X, "dtypes"):
+        raise TypeError(_LIST.format(kind=type(X).__name__))
+
+
 def frame_of(X: Any) -> Frame | None:
-    """A table by columns; None for what is no data frame."""
+    """A table by columns; None for an array."""
     room = type(X).__module__.partition(".")[0]
     if room == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
         return PandasFrame(X)
@@ -86,6 +96,7 @@ def frame_of(X: Any) -> Frame | None:
         raise TypeError("X is a LazyFrame, which has no rows yet: call collect() first")
     if room == "polars" and hasattr(X, "dtypes"):
         return PolarsFrame(X)
+    check_typed(X)
     return None
 
 

@@ -94,7 +94,14 @@ class Guarantee:
 
     @property
     def mu(self) -> float:
-        """The exact mu of a guarantee made of Gaussian releases alone; others raise."""
+        """The exact mu of a guarantee made of Gaussian releases alone; others raise.
+
+        With d0 above 0 there is none: what d0 covers may happen whatever the noise is, and mu-GDP has no such part.
+        """
+        if self.d0 > 0.0:
+            raise accounting.UnsupportedEventError(
+                f"Gaussian releases alone have an exact mu; thresholded counts take d0={self.d0!r} of delta beside them"
+            )
         return accounting.mu_of(self.event)
 
     def __str__(self) -> str:

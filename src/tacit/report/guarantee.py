@@ -91,9 +91,10 @@ def check(guarantee: Guarantee) -> str:
     """How to recompute it, as HTML with the guarantee itself."""
     versions = {name: metadata.version(name) for name in ("numpy", "scikit-learn", "dp-accounting")}
     told = ", ".join(f"{name} {version}" for name, version in versions.items())
+    at = f", at delta - d0 = {guarantee.delta_of_event!r}" if guarantee.d0 > 0.0 else ""
     return (
         "<p>The guarantee follows from the releases listed above, which are stored with it as one event of the"
-        " <code>dp_accounting</code> library. Any accountant for such events can recompute its epsilon:</p>\n"
+        f" <code>dp_accounting</code> library. Any accountant for such events can recompute its epsilon{at}:</p>\n"
         f"<pre><code>{escaped(_RECIPE)}</code></pre>\n"
         f'<details><summary>The guarantee as JSON</summary><pre id="guarantee-json">{escaped(guarantee.to_json())}'
         "</pre></details>\n"
