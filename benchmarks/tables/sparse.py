@@ -53,8 +53,8 @@ def main() -> None:
         lines.append(f"| {form} | " + " | ".join(cells) + " |")
     head = f"""# A one-hot table as sparse rows
 
-Adult's original file, one-hot encoded: {rows.shape[0]:,} rows of {rows.shape[1]} columns. AUC on held-out rows (75/25, stratified), mean of
-five seeds and its standard error. Written by `python -m benchmarks.tables.sparse FILE`.
+Adult's original file, one-hot encoded: {rows.shape[0]:,} rows of {rows.shape[1]} columns. AUC on held-out rows (75/25,
+stratified), mean of five seeds and its standard error. Written by `python -m benchmarks.tables.sparse FILE`.
 """
     PAGE.write_text(head + "\n" + "\n".join(lines) + "\n", encoding="utf8")
     print(PAGE.read_text(encoding="utf8"))

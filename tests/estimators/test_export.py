@@ -65,7 +65,7 @@ def test_predictions_are_equal(kind, classes, store, fit_intercept):
 
 
 def taken(model, X):
-    """Rows as what is exported takes them: a table has clips of its own for each column, which sparse rows cannot have."""
+    """Rows as what is exported takes them: an array, for a table, which has a clip of its own for each column."""
     return X.toarray() if sparse.issparse(X) and np.isfinite(model.clip_low_).all() else X
 
 
