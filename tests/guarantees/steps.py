@@ -87,7 +87,7 @@ class Step:
             return float(np.ptp(change)) / self.sensitivity
         if self.kind == "objective":  # the linear terms that lead to the same weights
             change = other.released - self.released
-        return float(np.linalg.norm(change.ravel(), 1 if self.kind == "laplace" else 2)) / self.sensitivity
+        return float(np.linalg.norm(change.ravel() / self.sensitivity, 1 if self.kind == "laplace" else 2))
 
     def curved(self, other):
         """The same for the curvature that objective perturbation is told of: of the row that only one world has."""

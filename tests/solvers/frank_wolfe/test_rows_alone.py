@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
+from tacit.solvers import FrankWolfe
 from tacit.solvers.frank_wolfe import rows, scores
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring
@@ -71,3 +72,8 @@ def test_no_row_adds_more_than_its_units_to_scores_that_are_linear_in_the_scale(
         history = [(0, -1)] * (T - 1)
         found = walked(Z, np.array([1.0, np.nan]), scoring, Path(T, 3.0 / bound, 2.0), history, lazy=True)
         assert np.abs(found).max() <= units
+
+
+def test_steps_that_never_shorten_are_refused_before_anything_is_spent():
+    with pytest.raises(ValueError, match="step must be at most"):
+        FrankWolfe(step=1e17).check()

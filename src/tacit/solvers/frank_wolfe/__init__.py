@@ -69,7 +69,16 @@ from tacit.solvers.frank_wolfe.scores import Scores, scores_for
 _PER_STEP, _FEWEST, _MOST = 6.0, 3.0, 1_000.0
 _PER_REACH, _FARTHEST = 100.0, 10.0
 _TOLERANCE, _OVER_NOISE, _LEAST = 0.2, 30.0, 1e-4
+_SLOWEST = 1e6
 _MOST_ASKED = 1_000_000  # iterations; papers on Frank-Wolfe make 400,000
+
+
+def _step(name: str, value: object) -> float:
+    """How slowly steps shorten: beyond a million none would, and weights would be lost to rounding."""
+    number = declared_size(name, value)
+    if number > _SLOWEST:
+        raise ValueError(f"{name} must be at most {_SLOWEST:g}, got {number!r}")
+    return number
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +129,7 @@ class FrankWolfe(Solver):
     n_iter: int | None = option(None, iterations(name, _MOST_ASKED))
     entry_bound: float | None = option(None, declared_size)
     sampler: str = option("bucket", word(*SAMPLERS))
-    step: float | None = option(None, declared_size)
+    step: float | None = option(None, _step)
     averaging: str | None = option(None, word("last", "tail"))
     clip: float | None = option(None, declared_size)
 
