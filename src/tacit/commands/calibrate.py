@@ -33,7 +33,7 @@ from tacit.privacy import (
 from tacit.privacy.calibration import calibrate
 from tacit.problems import LOGISTIC, LOSSES, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers import choose
+from tacit.solvers import choose, is_table
 
 
 def run(arguments: Namespace) -> int:
@@ -139,11 +139,12 @@ def _of_fit(arguments: Namespace, budget: Budget) -> Answer:
     classes = checks.count("classes", arguments.classes, least=2)
     if classes > 2 and loss == LOGISTIC:
         loss = MULTINOMIAL
+    n, d = checks.count("rows", arguments.rows, least=2), checks.count("columns", arguments.columns)
     task = LinearTask(
-        unit=Unit("row", checks.count("rows", arguments.rows, least=2)),
-        d=checks.count("columns", arguments.columns),
+        unit=Unit("row", n),
+        d=d,
         budget=budget,
-        sparse=arguments.sparse,
+        sparse=arguments.sparse and not is_table(n, d, arguments.solver, arguments.row_norm),
         row_norm=arguments.row_norm,
         loss=loss,
         outputs=classes if classes > 2 and loss != SQUARED else 1,

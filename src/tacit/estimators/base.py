@@ -24,10 +24,9 @@ from tacit.problems import SQUARED, Loss, Penalty
 from tacit.problems.bounds import Bounds, declared_pairs
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers import Solver, check_solver
+from tacit.solvers import Solver, check_solver, is_table
 
 _PREDICT_BLOCK = 4096
-_TABLE, _CELLS = 2_000, 10**8  # columns and cells of sparse rows up to which they are a table
 _ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "row_norm": declared_size,
@@ -70,18 +69,11 @@ class PrivateLinearModel(BaseEstimator):
             kind = X.dtype if self._wants_ball else np.float64
             X = csr_array(X, dtype=kind, copy=not X.has_canonical_format)
             X.sum_duplicates()
-            if self._is_table(*X.shape):
+            solver = "frank-wolfe" if self._wants_ball else self._solver_name
+            if is_table(X.shape[0], X.shape[1], solver, self.row_norm):
                 return X.toarray(), y
             X = csr_array((np.where(np.isnan(X.data), 0.0, X.data), X.indices, X.indptr), shape=X.shape, dtype=kind)
         return X, y
-
-    def _is_table(self, n: int, d: int) -> bool:
-        """Whether sparse rows are those of a table, such as encoders make, and not of text; from public facts alone.
-
-        A table has a unit for each column, which is found or declared. It may not be larger than memory easily holds.
-        """
-        asked = self._solver_name in ("text", "one-shot") or self._wants_ball or self.row_norm is not None
-        return d <= _TABLE and n * d <= _CELLS and not asked
 
     @property
     def _solver_name(self) -> str:

@@ -29,6 +29,7 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 _WORDS: dict[PenaltyName, str] = {"l2": "the l2 penalty", "l1": "the l1 penalty", "bounds": "bounds on coefficients"}
+_TABLE, _CELLS = 2_000, 10**8  # columns and cells of sparse rows up to which they are a table
 _LITTLE = 300.0  # n sqrt(2 rho), below which steps on text find no more than one release does
 
 
@@ -70,6 +71,15 @@ def _default(task: LinearTask) -> type[Solver]:
         if task.loss == MULTINOMIAL and task.budget.adjacency == "add-remove":
             return Sgd
     return Gradient
+
+
+def is_table(n: int, d: int, solver: str, row_norm: float | None) -> bool:
+    """Whether sparse rows are those of a table, such as encoders make, and not of text; from public facts alone.
+
+    A table has a unit for each column, which is found or declared. It may not be larger than memory easily holds.
+    """
+    asked = solver in (Text.name, OneShot.name, FrankWolfe.name) or row_norm is not None
+    return d <= _TABLE and n * d <= _CELLS and not asked
 
 
 def check_solver(solver: Any, known: Mapping[str, type[Solver]] | None = None, room: str = "tacit.solvers") -> None:
