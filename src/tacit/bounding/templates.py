@@ -104,6 +104,14 @@ def templates() -> Templates:
     return Templates(np.vstack([zeros, points]), *(np.append(0, part) for part in (group, kind, unit, size)))
 
 
+@lru_cache(maxsize=32)
+def _bins(shift: float, low: int, high: int) -> Floats:
+    """What each template says of the bins; kept, as fits ask for the same ones again."""
+    found = templates().bins(shift, low, high)
+    found.flags.writeable = False
+    return found
+
+
 class Reader:
     """Reads the two histograms of all columns: counts of which noise is taken away, the first ones, then the second.
 
@@ -122,7 +130,7 @@ class Reader:
 
     def first(self, counts: Floats, noise: float) -> Floats:
         """Of values as they are."""
-        bins = templates().bins(0.0, -WIDEST, WIDEST)
+        bins = _bins(0.0, -WIDEST, WIDEST)
         self._logs = self._likelihood(counts, bins, noise)
         return self._blended(counts, templates().chances(self._logs) @ bins, noise)
 
@@ -131,7 +139,7 @@ class Reader:
         same: dict[tuple[float, int], list[int]] = {}
         for j, key in enumerate(zip(rough.tolist(), top.tolist(), strict=True)):
             same.setdefault(key, []).append(j)
-        bins = {(shift, k): templates().bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
+        bins = {(shift, k): _bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
         for key, columns in same.items():
             self._logs[columns] += self._likelihood(counts[columns], bins[key], noise)  # type: ignore[index]
         chances = templates().chances(np.asarray(self._logs))
