@@ -87,9 +87,7 @@ class FrankWolfePage(Page):
                 row |= dict(zip(rungs[1:], ratios, strict=True)) | {"ours": taken[0]}
                 printed = PAPER["speed"].get(name, {}).get(f"{epsilon:g}")
                 (one, *_) = self.results.rows("speed", name, "algorithm 1", epsilon)
-                row["drawing"] = (
-                    one.scores["drawing"][0] / one.scores["iteration"][0] if "drawing" in one.scores else 0.0
-                )
+                row["drawing"] = one.scores.get("drawing", [0.0])[0] / one.scores.get("iteration", [1.0])[0]
                 row["paper"] = "{:,.0f}x, {:,.0f}x".format(*printed) if printed else "-"
                 yield row | {s: self.scores(s, "speed", name, "bucket", epsilon) for s in ("accuracy", "auc")}
 
@@ -110,6 +108,7 @@ class FrankWolfePage(Page):
             if row["model"] == "ours":
                 n, d, stored = row["size"]
                 told = {"n": n, "d": d, "density": stored / (n * d)}
+                told["real"] = f"{row['set']}, " if row["set"] in problems.REAL else ""
                 yield row | told | self._against("inputs", row["set"], row, "algorithm 1")
 
     def never_slower(self) -> Iterator[dict[str, Any]]:
@@ -123,6 +122,12 @@ class FrankWolfePage(Page):
                 good = row["ratio"].average >= WANTED["own"] and row["auc"].average >= WANTED["own_auc"]
                 yield row | {"least": WANTED["own"], "least_auc": WANTED["own_auc"], "verdict": verdict(good)}
 
+    def squared_rows(self) -> Iterator[dict[str, Any]]:
+        for row in self.cells("squared"):
+            if not row["model"].endswith("algorithm 1"):
+                against = self._against("squared", row["set"], row, f"{row['model']}, algorithm 1")
+                yield row | {"loss": row["model"]} | against
+
     def steps_table(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("steps", ORDER):
             for epsilon in self.results.epsilons("steps", name):
@@ -134,13 +139,12 @@ class FrankWolfePage(Page):
 
     def printed_costs(self) -> Iterator[dict[str, Any]]:
         """What the paper's noise costs on the rows of news20, as sums of gradients are printed."""
-        for name in self.results.sets("table 4", ("news20",)):
-            rows = self.results.size("table 4", name)[0]
-            if name != "news20":
-                continue
-            for count, radius, epsilon in ((4_000, 50.0, 1.0), (4_000, 50.0, 0.1), (400_000, 5_000.0, 0.1)):
-                spent = printed_epsilon(rows, count, radius, epsilon, rows**-1.5)
-                yield {"count": count, "radius": radius, "epsilon": epsilon, "spent": spent}
+        if not self.results.rows("table 4", "news20"):
+            return
+        rows = self.results.size("table 4", "news20")[0]
+        for count, radius, epsilon in ((4_000, 50.0, 1.0), (4_000, 50.0, 0.1), (400_000, 5_000.0, 0.1)):
+            spent = printed_epsilon(rows, count, radius, epsilon, rows**-1.5)
+            yield {"count": count, "radius": radius, "epsilon": epsilon, "spent": spent}
 
     def auto_rows(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("auto"):

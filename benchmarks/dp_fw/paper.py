@@ -18,24 +18,33 @@ from benchmarks.dp_fw.problems import Split
 
 
 class AlgorithmOne:
-    """Logistic loss, no intercept, entries clipped to `bound`; `scale` is that of the noise on the sum of gradients.
+    """No intercept, entries clipped to `bound`; `scale` is that of the noise on the sum of gradients.
 
     Products are in single precision where the rows are. The gap, which the paper works out and does not use, is left
     out.
     """
 
-    def __init__(self, split: Split, radius: float, bound: float, scale: float, sign: str = "drawn", seed: int = 0):
+    def __init__(
+        self,
+        split: Split,
+        radius: float,
+        bound: float,
+        scale: float,
+        sign: str = "drawn",
+        seed: int = 0,
+        loss: str = "logistic",
+    ) -> None:
         self._X, self._y, self.radius, self._scale = _clipped(split.X, bound), split.y, radius, scale
         self._turned = csr_array(self._X.T) if issparse(self._X) else self._X.T
-        self._exact, self._rng = sign == "exact", np.random.default_rng(seed)
+        self._exact, self._rng, self._loss = sign == "exact", np.random.default_rng(seed), loss
         self._kind = self._X.dtype
         self.weights = np.zeros(self._X.shape[1], dtype=self._kind)
         self.drawing = 0.0  # seconds that went into draws
 
     def step(self, t: int) -> tuple[int, int]:
         """Iteration t: the vertex drawn."""
-        y = self._y.astype(self._kind)
-        slopes = -y / (1.0 + np.exp(y * (self._X @ self.weights)))
+        y, margins = self._y.astype(self._kind), self._X @ self.weights
+        slopes = margins - y if self._loss == "squared" else -y / (1.0 + np.exp(y * margins))
         alpha = self._turned @ slopes
         start = time.process_time()
         noisy = alpha + self._rng.laplace(scale=self._scale, size=len(alpha)) if self._scale > 0.0 else alpha

@@ -29,6 +29,7 @@ from tacit.solvers.frank_wolfe.scores import SteppedScores
 
 LADDER = ("bucket", "two-level", "gumbel", "algorithm 1")
 """Algorithm 2 with each sampler, and Algorithm 1."""
+BRUTE = ("gumbel", "algorithm 1")  # what looks at all columns in every iteration
 
 OCTAVES = 3.0  # the deviation of scores that draws are timed on
 ENTRIES, ROWS_PER_COLUMN = 30, 3  # where the number of columns grows
@@ -64,17 +65,20 @@ def algorithm_one(split: Split, epsilon: float, method: FrankWolfe, at_least: fl
     assert method.count is not None
     assert method.radius is not None
     start = time.process_time()
-    one = AlgorithmOne(split, method.radius, method.bound, 0.0 if math.isinf(epsilon) else 1.0)
+    scale = 0.0 if math.isinf(epsilon) else 1.0
+    one = AlgorithmOne(split, method.radius, method.bound, scale, loss=method.loss)
     begun = time.process_time() - start
     each, made = one.seconds(method.count, at_least)
     found = {"start": begun, "iteration": each, "drawing": one.drawing / made, "made": float(made)}
     return found, begun + method.count * each
 
 
-def own_fit(split: Split, epsilon: float, count: int | None, seed: int) -> tuple[dict[str, float], float, FrankWolfe]:
+def own_fit(
+    split: Split, epsilon: float, count: int | None, seed: int, loss: str = "logistic"
+) -> tuple[dict[str, float], float, FrankWolfe]:
     """A whole fit with the solver's ball, and its number of iterations unless one is given."""
     budget = split.budget(epsilon)
-    method = FrankWolfe(count, None)
+    method = FrankWolfe(count, None, loss=loss)
     weights, _, took = method.fit(split, budget, seed)
     return split.scores(split.X_test @ weights, weights), took, method.settled(split.X, budget)
 

@@ -98,9 +98,10 @@ def test_coefficients_can_be_stored_without_their_zeros(kind):
     X, y = problem()
     model = make(kind).fit(csr_array(X), y)
     before, kept = model.decision_function(X), model.coef_.copy()
+    assert 0 < model.n_nonzero_coefs_ == np.count_nonzero(kept) < kept.size
     assert model.sparsify() is model
     assert isinstance(model.coef_, csr_array)
-    assert model.coef_.nnz == np.count_nonzero(kept)
+    assert model.coef_.nnz == np.count_nonzero(kept) == model.n_nonzero_coefs_
     for store in (np.asarray, csr_array):
         np.testing.assert_allclose(model.decision_function(store(X)), before, atol=1e-12)
     np.testing.assert_allclose(model.to_sklearn().decision_function(X), before, atol=1e-12)

@@ -7,7 +7,7 @@ every draw by amounts that can be computed: the run is led through the list on b
 import itertools
 import math
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from unittest.mock import patch
 
@@ -68,11 +68,13 @@ class Run:
     d: int = D
     clip: float | None = None
     sampler: str = "bucket"
+    tolerance: float | None = None  # of slopes, if not the solver's
 
     @cached_property
     def algorithm(self):
         task = task_of(self.loss, self.n, self.d, self.epsilon, self.adjacency, self.sparse)
-        return FrankWolfe(n_iter=self.count, clip=self.clip, sampler=self.sampler).at(task)
+        by_rule = FrankWolfe(n_iter=self.count, clip=self.clip, sampler=self.sampler).at(task)
+        return by_rule if self.tolerance is None else replace(by_rule, tolerance=self.tolerance)
 
     @cached_property
     def calibrated(self):
@@ -227,16 +229,17 @@ def test_the_worst_row_takes_nearly_all_of_the_first_range(loss, adjacency, spar
 
 
 @either_table
-def test_a_row_that_is_due_moves_no_more_than_others(sparse):
+@pytest.mark.parametrize(("tolerance", "fewest"), [(None, 4), (0.02, 10)], ids=["rule", "near"])
+def test_a_row_that_is_due_moves_no_more_than_others(sparse, tolerance, fewest):
     """Row 0 is far out at first, and then left alone while all weights shrink: its slope is out of date in between."""
-    run = Run(sparse=sparse, count=40)
+    run = Run(sparse=sparse, count=40, tolerance=tolerance)
     Z = np.eye(D)[np.arange(N) % D]
     other = Z.copy()
     other[0] = 1e200
     history = [(0, 1)] * 3 + [(1, 1), (2, -1)] * 20
     ranges = run.range(run.rows(Z, np.ones(N)), run.rows(other, np.ones(N)), history)
     assert np.all(ranges <= run.e0 * ROUNDING)
-    assert len(set(ranges.tolist())) > 2
+    assert fewest <= len(set(ranges.tolist())) < run.count  # it was put right several times, and not every time
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------

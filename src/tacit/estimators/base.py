@@ -76,6 +76,13 @@ class PrivateLinearModel(BaseEstimator):
         return X, y
 
     @property
+    def n_nonzero_coefs_(self) -> int:
+        """How many entries of `coef_` are not zero: it follows from what was released."""
+        check_is_fitted(self)
+        stored = self.coef_.data if isinstance(self.coef_, csr_array) else self.coef_
+        return int(np.count_nonzero(stored))
+
+    @property
     def _solver_name(self) -> str:
         """What the solver is called, however it was given."""
         return self.solver.name if isinstance(self.solver, Solver) else self.solver

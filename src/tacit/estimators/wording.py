@@ -85,6 +85,8 @@ class Family(NamedTuple):
     coef_ : {self.coef}
         In the user's units, valid inside the clip.
     intercept_ : {self.intercept}
+    n_nonzero_coefs_ : int
+        How many entries of `coef_` are not zero: few after "frank-wolfe" or "greedy".
     clip_low_, clip_high_ : ndarray of shape (n_features,)
         What each column is clipped to, in `fit` and in `predict`; infinite for sparse data.
     fill_ : ndarray of shape (n_features,)
