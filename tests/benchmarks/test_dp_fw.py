@@ -1,11 +1,12 @@
 """The DP Frank-Wolfe benchmark on tiny data: what it makes, runs, keeps and writes."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array, hstack, random_array
 
 from benchmarks.dp_fw import methods, paper, problems, timing
 from benchmarks.dp_fw.__main__ import BENCHMARK
@@ -13,7 +14,7 @@ from benchmarks.dp_fw.heap import Heap
 from benchmarks.dp_fw.page import FrankWolfePage
 from benchmarks.frame.records import Record
 from tacit.privacy import Budget
-from tacit.problems import LOGISTIC
+from tacit.problems import LOGISTIC, SQUARED
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.plain import PlainScores
 from tacit.solvers.frank_wolfe.rows import Scoring
@@ -59,13 +60,14 @@ def test_a_run_measures_everything_and_writes_the_page(run):
         ("draws", "100000"),
         ("growth", "100000"),
     }
-    scored = [r for r in records if "accuracy" in r.scores]
+    scored = [r for r in records if "accuracy" in r.scores and r.table != "trace"]
     assert all(0.0 <= r.scores[key][0] <= 1.0 for r in scored for key in ("accuracy", "auc", "sparsity"))
     page = run.page("dp_fw")
     assert (
         "| news20, epsilon = 1, the solver's rules: times faster than Algorithm 1, and AUC | at least 5, 0.74 |" in page
     )
     assert "| 4 inputs, by the solver's rules: fewest times faster" in page
+    assert "| news20 | 1 | squared |" in page
     assert "**not private**: the same T and lambda with exact signs" in page
     assert "infinite |" in page
     assert "| shape of RCV1, 300 x 1,000, 12 a row | 0.1 |" in page
@@ -153,15 +155,36 @@ def test_a_whole_fit_and_a_partial_one_are_the_same_run():
     assert made == 20  # all that were planned, in one loop
 
 
-def test_algorithm_one_by_scipy_makes_the_steps_of_the_library_where_there_is_no_noise():
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED], ids=lambda loss: loss.name)
+def test_algorithm_one_by_scipy_makes_the_steps_of_the_library_where_there_is_no_noise(loss):
     split = problems.Split(*words(), *words())
-    one, path = paper.AlgorithmOne(split, 4.0, 0.3, scale=0.0), Path(40, 4.0)
-    rule = Scoring(LOGISTIC.code, 0.3, 1.0, LOGISTIC.curvature, 1)
+    one, path = paper.AlgorithmOne(split, 4.0, 0.3, scale=0.0, loss=loss.name), Path(40, 4.0)
+    rule = Scoring(loss.code, 0.3, 10.0, loss.curvature, 1)
     plain = PlainScores(split.X.astype(np.float64), split.y, rule, path)
     for t in range(1, 40):
         best = plain.best()
         assert one.step(t) == best
         plain.step(t, *best)
+
+
+def test_brute_force_runs_once_on_shapes_with_fewer_rows_than_the_papers(run, monkeypatch, tiny):  # noqa: ARG001
+    monkeypatch.setattr(problems, "SHAPES", {"URL": problems.Shape(600, 1_000, 12, 0.5)})
+    records = run(BENCHMARK, "--parts", "speed", "table 4", "--sets", "URL")
+    made = Counter((r.model, r.epsilon) for r in records if r.table == "speed")
+    assert made == {(rung, e): 1 if rung in timing.BRUTE else 2 for rung in timing.LADDER for e in (1.0, 0.1)}
+    assert {(r.seed, r.size[0]) for r in records} == {(0, 300), (1, 300)}
+    assert {r.seed for r in records if r.table == "table 4"} == {0}
+    assert "(0.5 of the paper's rows)" in run.page("dp_fw")
+
+
+def test_a_plain_model_of_the_columns_with_entries_is_that_of_all():
+    X, y = words()
+    empty = csr_array((400, 50), dtype=np.float32)
+    wide = csr_array(hstack([X, empty]))
+    found, _, _ = methods.plain(problems.Split(wide, y, wide, y))
+    alone, _, _ = methods.plain(problems.Split(X, y, X, y))
+    assert (found["accuracy"], found["auc"]) == (alone["accuracy"], alone["auc"])
+    assert (1.0 - found["sparsity"]) * 1_250 == pytest.approx((1.0 - alone["sparsity"]) * 1_200)
 
 
 def test_the_noisy_maximum_has_a_drawn_sign_and_the_printed_one_has_not():

@@ -326,7 +326,7 @@ def test_rules_follow_the_budget():
     limit = rules(epsilon=math.inf)
     assert (limit.count, limit.reach) == (1_000, 10.0)
     assert limit.tolerance < usual.tolerance == 0.1
-    assert rules(sparse=True).tolerance == rules(epsilon=0.1).tolerance == 0.2  # a look puts half of it right; few steps
+    assert rules(sparse=True).tolerance == rules(epsilon=0.1).tolerance == 0.2  # the second takes few steps
     asked = rules({"n_iter": 7, "step": 0.2, "averaging": "last", "sampler": "gumbel", "entry_bound": 2}, l1_radius=4.0)
     assert asked.path(0.1) == Path(7, 4.0, 0.2)
     assert (asked.averaging, asked.sampler) == ("last", "gumbel")
