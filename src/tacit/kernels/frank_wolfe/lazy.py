@@ -4,7 +4,7 @@ import numpy as np
 
 from tacit._types import Flags, Floats, Integers
 from tacit.kernels.frank_wolfe.columns import Entries, Listed, entry
-from tacit.kernels.frank_wolfe.follow import Notes
+from tacit.kernels.frank_wolfe.follow import Notes, sum_columns
 from tacit.kernels.frank_wolfe.rows import clipped
 from tacit.problems.compiled import kernel
 
@@ -16,18 +16,25 @@ def lazy_step(
     """Add `gain` to weight j: what rows add to the sums of margin times entry, `rates`, changes.
 
     Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
-    in `noted`; returns how many.
+    in `noted`; returns how many. Where the rows of the column have many entries, the sums are taken anew by columns,
+    which are the same whole numbers.
     """
     entries, (bits, starts, rows, values) = listed
     data, indices, indptr, bound = entries
     noted, marks = notes
-    count, mask = 0, (1 << bits) - 1
+    count, held, mask = 0, 0, (1 << bits) - 1
+    for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
+        if rows[p] & mask == j & mask:
+            held += indptr[(rows[p] >> bits) + 1] - indptr[rows[p] >> bits]
+    anew = len(values) > 0 and 3 * held > len(rows) + len(rates)
     for p in range(starts[j >> bits], starts[(j >> bits) + 1]):
         if rows[p] & mask != j & mask:
             continue
         i = rows[p] >> bits
         old = unit * margins[i]
         margins[i] += gain * (clipped(np.float64(values[p]), bound) if len(values) > 0 else entry(i, j, entries))
+        if anew:
+            continue
         new = unit * margins[i]
         for k in range(indptr[i], indptr[i + 1]):
             x = clipped(np.float64(data[k]), bound)
@@ -38,6 +45,11 @@ def lazy_step(
                     marks[indices[k]] = t
                     noted[count] = indices[k]
                     count += 1
+    if anew:
+        sum_columns(listed[1], bound, unit, margins, rates)
+        for k in range(len(rates)):
+            noted[k] = k
+        return len(rates)
     return count
 
 
