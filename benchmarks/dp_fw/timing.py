@@ -7,7 +7,6 @@ What is counted is the processor's time, of all threads, which others on the mac
 
 import json
 import math
-import statistics
 import sys
 import time
 import warnings
@@ -104,14 +103,14 @@ def draw_seconds(sampler: str, columns: int, at_least: float) -> tuple[float, in
 def growing(d: int, at_least: float, rounds: int) -> tuple[dict[str, float], float, tuple[int, int, int]]:
     """The time of an iteration with d columns, at 30 entries a row and 3 a column, all columns alike.
 
-    The median of some rounds, each from the start.
+    The least of some rounds, each from the start: others on the machine, who share its caches, disturb that least.
     """
     n = d * ROWS_PER_COLUMN // ENTRIES
     X, y = problems.generate(n, d, ENTRIES, even=True)
     split = Split(X, y, X[:0], y[:0])
     given = (FrankWolfe(), SteppedScores, split, split.budget(1.0), at_least, 1_000)
     timed = [partial_seconds(*given) for _ in range(rounds)]
-    begun, each, made = (statistics.median(part) for part in zip(*timed, strict=True))
+    begun, each, made = (min(part) for part in zip(*timed, strict=True))
     return {"start": begun, "made": float(made)}, each, split.size
 
 
