@@ -65,6 +65,19 @@ def test_sparse_rows_have_zero_for_what_is_missing():
     np.testing.assert_array_equal(one.predict_proba(missing), one.predict_proba(zeros))
 
 
+@pytest.mark.parametrize("solver", ["frank-wolfe", "text", "one-shot", "objective", "gradient", "sgd"])
+def test_sparse_rows_without_holes_are_not_copied_and_stay_as_they_are(solver):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 2_500), density=0.01, rng=rng, format="csr")
+    y, before = rng.integers(0, 2, size=300), X.copy()
+    model = LogisticRegression(epsilon=5.0, solver=solver, random_state=0)
+    rows, _ = model._validated(X, y)
+    assert np.shares_memory(rows.data, X.data)
+    model.fit(X, y)
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(X, part), getattr(before, part))
+
+
 def test_a_column_that_is_all_missing_says_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5_000, 3))

@@ -72,7 +72,8 @@ class PrivateLinearModel(BaseEstimator):
             solver = "frank-wolfe" if self._wants_ball else self._solver_name
             if is_table(X.shape[0], X.shape[1], solver, self.row_norm):
                 return X.toarray(), y
-            X = csr_array((np.where(np.isnan(X.data), 0.0, X.data), X.indices, X.indptr), shape=X.shape, dtype=kind)
+            if np.isnan(X.data).any():  # else no copy, which would take as much memory as the rows
+                X = csr_array((np.where(np.isnan(X.data), 0.0, X.data), X.indices, X.indptr), shape=X.shape, dtype=kind)
         return X, y
 
     @property
