@@ -18,7 +18,8 @@ from scipy.sparse import csr_array
 
 from tacit.blocks import Table
 from tacit.bounding import Centring
-from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.bounding.norms import MomentScale, NormScale
+from tacit.bounding.scales import MagnitudeScale, PooledScale
 from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.federated.protocols import bounds, protocol_for

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
+from tacit.blocks import Scaling
+from tacit.bounding.norms import MomentScale, NormScale
+from tacit.bounding.scales import LabelScale, MagnitudeScale
 from tacit.bounding.templates import Reader
 from tacit.privacy import Budget, Gate, Plan
 from tacit.privacy.mechanisms import Quantile, selection

@@ -21,7 +21,7 @@ from tacit.estimators.fit import FewRowsWarning, Fitted
 from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
-from tacit.problems.bounds import Bounds, declared_pairs
+from tacit.problems.bounds import Bounds, declared_pairs, truths
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, is_table
@@ -53,6 +53,7 @@ class PrivateLinearModel(BaseEstimator):
     adjacency: str = "add-remove"
     _: KW_ONLY
     bounds: Any = None
+    trust_dtypes: bool = False
     row_norm: float | None = None
     solver: str | Solver = "auto"
     fit_intercept: bool = True
@@ -63,6 +64,7 @@ class PrivateLinearModel(BaseEstimator):
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
         self._check_parameters()
+        self._truths = truths(X, trusted=self.trust_dtypes)
         checked: Any = validated(self, X, y, ensure_min_samples=2, **_ROWS, ensure_all_finite="allow-nan", **options)
         X, y = checked
         if not isinstance(X, np.ndarray):
@@ -107,12 +109,10 @@ class PrivateLinearModel(BaseEstimator):
 
     def _bounds_of(self, X: Any) -> Bounds | None:
         """The declared bounds of the columns of X."""
-        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None))
+        typed = () if self.row_norm is not None else self._truths
+        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None), typed)
         if bounds is not None and not isinstance(X, np.ndarray):
-            if not bounds.are_whole:
-                raise ValueError("bounds must be declared for all columns of sparse rows, or for none of them")
-            if np.any((bounds.low > 0.0) | (bounds.high < 0.0)):
-                raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
+            bounds.check_sparse()
         return bounds
 
     def _task(
@@ -201,6 +201,8 @@ class PrivateLinearModel(BaseEstimator):
         """
         coef, intercept = np.array(dense(self.coef_)), np.copy(self.intercept_)
         fill = self.fill_ if hasattr(self, "fill_") else np.clip(0.0, self.clip_low_, self.clip_high_)
+        if not np.all(np.isinf(self.clip_low_)) and np.any(np.isinf(self.clip_low_)):
+            raise TypeError("scikit-learn clips all columns or none, and here bounds of some text columns are declared")
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
             clip = FunctionTransformer(accept_sparse=True)
