@@ -50,7 +50,7 @@ def magnitude_bin(value: float, low: int, high: int) -> int:
     size = np.float64(abs(value))
     if not size > 0.0:
         return exponents
-    e = min(((size.view(np.int64) + _TO_NEAREST) >> 52) - 1023, high)
+    e = min((int(size.view(np.int64)) + _TO_NEAREST >> 52) - 1023, high)
     if e < low:
         return exponents
     return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
