@@ -33,7 +33,7 @@ class Coded:
     `categories` is None for a number, which passes, and for a column whose categories are still to be found. Of a
     `parsed` column a vote decides whether it is a number; cells of the other kind are holes. `empty` columns of zeros
     stand for categories that were planned for and not found, and a `spare` one, which comes first, for a number.
-    `found` says that the categories were found, and not declared by the user or by the type of the column.
+    Categories are declared by the user, or they are `found`, or `typed`: declared by the type of the column.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Coded:
     parsed: bool = False
     spare: bool = False
     found: bool = False
+    typed: bool = False
 
     @property
     def is_found(self) -> bool:

@@ -205,7 +205,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 frame.numbers(place)
             if place in voted and (categories is not None or not is_text):
                 raise ValueError(f"parse names the column {name!r}, which is declared or is a number")
-            columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted))
+            typed = place not in declared and categories is not None
+            columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted, typed=typed))
         return Reading(frame, tuple(columns), most)
 
     def _frame(self, X: Any, *, reset: bool) -> Frame:
