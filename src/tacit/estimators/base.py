@@ -21,7 +21,7 @@ from tacit.estimators.fit import FewRowsWarning, Fitted
 from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
-from tacit.problems.bounds import Bounds, declared_pairs, truths
+from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, is_table
@@ -95,6 +95,7 @@ class PrivateLinearModel(BaseEstimator):
         check_terms(self)
         coefficient_bounds(self.coef_bounds)
         declared_pairs(self.bounds)
+        check_trust(self.trust_dtypes)
         for name, value in self.get_params(deep=False).items():
             if name in _CHECKS and not (value is None and name in _MAY_BE_NONE):
                 _CHECKS[name](name, value)

@@ -23,7 +23,7 @@ from tacit.estimators.normal import NormalModel
 from tacit.estimators.streams import ROWS, starting_over, stream
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM, TRUST
 from tacit.privacy import Budget, Unit
-from tacit.problems.bounds import Bounds, declared_pairs, truths
+from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
 from tacit.problems.declared import declared_size
 from tacit.problems.task import ComponentsTask
 from tacit.solvers import check_solver
@@ -197,6 +197,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             if getattr(self, name) is not None or name == "memory_limit":
                 declared_size(name, getattr(self, name))
         declared_pairs(self.bounds)
+        check_trust(self.trust_dtypes)
         if self.bounds is not None and self.row_norm is not None:
             raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
         check_solver(self.solver, solvers.PCA_SOLVERS, solvers.__name__)

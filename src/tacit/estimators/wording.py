@@ -21,9 +21,9 @@ TRUST = """trust_dtypes : bool, default=False
 
 ROW_NORM = f"""bounds : pair, sequence of pairs or dict, default=None
         What columns lie between, as public knowledge: one pair (low, high) for all columns, one for each (None where
-        nothing is known), or pairs by the names or numbers of some columns, as in `{{"age": (17, 90)}}`. Declared columns
-        cost no budget, so the others get more of it; values beyond the bounds are clipped, those inside never. Bounds of
-        sparse rows must hold 0. None: found privately.
+        nothing is known), or pairs by the names or numbers of some columns, as in `{{"age": (17, 90)}}`. Declared
+        columns cost no budget, so the others get more of it; values beyond the bounds are clipped, those inside never.
+        Bounds of sparse rows must hold 0. None: found privately.
     {TRUST}
     row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately."""

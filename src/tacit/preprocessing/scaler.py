@@ -20,7 +20,7 @@ from tacit.bounding.scales import MagnitudeScale, Scaling
 from tacit.preprocessing.summaries import Terms
 from tacit.privacy import Budget, Guarantee, Plan
 from tacit.privacy.path import opened
-from tacit.problems.bounds import Bounds, declared_pairs, truths
+from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
 from tacit.problems.declared import declared_size
 
 _ROWS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
@@ -94,7 +94,6 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget, if there is anything to find."""
-        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         X = self._validated(X)
         n, d = X.shape
         scale = self._scale(n, d)
@@ -106,18 +105,26 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scaling = scale.run(gate, X)
         return self._keep(scaling, gate.guarantee)
 
-    def _validated(self, X: Any) -> Any:
-        """X as an array; what is bad raises here, before any budget is spent."""
-        self._truths = truths(X, trusted=self.trust_dtypes)
+    def _check_parameters(self) -> None:
+        """Everything that can be refused without data."""
+        Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         declared_pairs(self.bounds)
+        check_trust(self.trust_dtypes)
+        if self.row_norm is not None:
+            declared_size("row_norm", self.row_norm)
         if self.bounds is not None and self.row_norm is not None:
             raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
+
+    def _validated(self, X: Any) -> Any:
+        """X as an array; what is bad raises here, before any budget is spent."""
+        self._check_parameters()
+        self._truths = truths(X, trusted=self.trust_dtypes)
         return validated(self, X, **_ROWS, ensure_min_samples=2)
 
     def _scale(self, n: int, d: int) -> MagnitudeScale | MomentScale | DeclaredScale:
         """How scales will be found: what that releases follows from public numbers."""
         if self.row_norm is not None:
-            return MomentScale(n, d, declared_size("row_norm", self.row_norm))
+            return MomentScale(n, d, float(self.row_norm))
         bounds = Bounds.of(self.bounds, d, getattr(self, "feature_names_in_", None), self._truths)
         return MagnitudeScale(n, d) if bounds is None else DeclaredScale.of(n, bounds)
 

@@ -81,13 +81,18 @@ class Bounds:
 
 def truths(X: Any, *, trusted: Any) -> tuple[int, ...]:
     """The columns of a table that hold truth values by their type, where types are `trusted` to be declared."""
-    if not isinstance(trusted, bool | np.bool_):
-        raise TypeError(f"trust_dtypes must be True or False, got {checks.shown(trusted)}")
+    check_trust(trusted)
     if not trusted:
         return ()
     if hasattr(X, "dtypes"):
         return tuple(k for k, kind in enumerate(X.dtypes) if str(kind).partition("[")[0].lower() in _TRUTHS)
     return tuple(range(X.shape[1])) if getattr(X, "dtype", None) == np.bool_ and len(X.shape) == 2 else ()
+
+
+def check_trust(trusted: Any) -> None:
+    """Refuse a `trust_dtypes` that is no truth value."""
+    if not isinstance(trusted, bool | np.bool_):
+        raise TypeError(f"trust_dtypes must be True or False, got {checks.shown(trusted)}")
 
 
 def declared_pairs(bounds: Any) -> "tuple[float, float] | dict[Any, tuple[float, float]] | None":
