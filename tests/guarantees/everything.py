@@ -325,13 +325,14 @@ def _loose_forms() -> Iterator[Entry]:
             yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
             yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)
             if case.adjacency == "replace-one":
-                yield of_case(case, form="declared columns", bounds=SOME_DECLARED)
+                yield of_case(case, form="declared columns", bounds=FROM_ZERO)
     for case in [*BASIC, *TEXT]:
         if case.solver.name in ("coordinate", "frank-wolfe", "text") and not (case.declared or case.whole):
             yield of_case(replace(case, sparse=True), form="some declared columns", bounds=SOME_DECLARED)
 
 
-SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, 0.0]), np.array([2.0, np.inf, 3.0]))
+SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
+FROM_ZERO = Bounds(np.array([0.0, -np.inf, -3.0]), np.array([2.0, np.inf, 0.0]))
 ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
 RAW_FORMS: dict[str, dict[str, Any]] = {
     "columns as they are": {},
@@ -416,7 +417,7 @@ PCAS += [
 ]
 PCA_BOUNDS = {
     "some columns": Bounds(np.array([-2.0, -np.inf]), np.array([4.0, np.inf])),
-    "all columns": Bounds(np.array([-2.0, -1.0]), np.array([4.0, 3.0])),
+    "all columns": Bounds(np.array([-4.0, -3.0]), np.array([4.0, 3.0])),
 }
 PCAS += [
     _of_pca(PCA_SOLVERS["gauss"](), adjacency, sparse, form=f"with bounds of {form}", bounds=bounds)

@@ -97,9 +97,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._validated(X)
         n, d = X.shape
         scale = self._scale(n, d)
-        plan = Plan(*scale.releases(1.0))
-        if isinstance(scale, DeclaredScale) and not plan.releases:
+        if isinstance(scale, DeclaredScale) and scale.rest is None:
             return self._keep(scale.known(), None)
+        plan = Plan(*scale.releases(1.0))
         terms = Terms(adjacency=self.adjacency, random_state=self.random_state)
         with opened(plan, n, "scaler", self.epsilon, self.delta, values=100 * d, **terms) as gate:
             scaling = scale.run(gate, X)
