@@ -154,8 +154,9 @@ def _check_whole(name: str, step: Any, facts: Facts) -> None:
     """Refuse a step that takes no missing values where a cell of one person could be one, and stop it half way."""
     if facts.has_holes:
         raise ValueError(
-            f"step {name!r}, {type(step).__name__}, takes no missing values, and in a column that PrivateEncoder is to"
-            " parse a cell of the other kind is one: give the column its type beforehand, or leave the step out"
+            f"step {name!r}, {type(step).__name__}, takes no missing values, and there may be some: cells of the other"
+            " kind in a column that PrivateEncoder is to parse, or numbers at which a function is not defined. Give the"
+            " column its type beforehand, or leave the step out"
         )
 
 
