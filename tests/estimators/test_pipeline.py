@@ -301,19 +301,6 @@ def test_set_output_scores_searches_and_pickles():
     assert search.fit(FRAME, Y).best_score_ > 0.7
 
 
-def test_to_sklearn_predicts_the_same_without_tacit():
-    holes = FRAME.assign(town=FRAME["town"].where(FRAME["age"] < 50))
-    model = made(PrivateEncoder(), LogisticRegression()).fit(holes, Y)
-    plain = model.to_sklearn()
-    assert all("tacit" not in type(step).__module__ for _, step in plain.steps)
-    new = pd.concat([holes, pd.DataFrame({"job": ["spy"], "town": ["Z"], "age": [33.0]})])
-    np.testing.assert_allclose(plain.predict_proba(new), model.predict_proba(new), rtol=1e-12)
-    with pytest.raises(TypeError, match="PrivateScaler, has no counterpart"):
-        fitted(PrivateEncoder(), PrivateScaler(), LogisticRegression()).to_sklearn()
-    with pytest.raises(TypeError, match="column 'age' has an indicator"):
-        fitted(PrivateEncoder(missing_indicator=["age"]), LogisticRegression()).to_sklearn()
-
-
 def test_progress_is_told_in_the_names_of_the_plan(capsys):
     fitted(verbose=1)
     assert "(logisticregression/gradients)" in capsys.readouterr().err
