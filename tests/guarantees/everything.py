@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
+from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from tacit.blocks import Table
 from tacit.bounding import Centring
@@ -535,6 +536,14 @@ def _pipelines(adjacency: str) -> list[Entry]:
         _of_pipeline("encoder, coordinate", adjacency, encoder(), LogisticRegression(solver="coordinate", **told)),
         _of_pipeline("encoder, scaler, gradient", adjacency, encoder(), PrivateScaler(), LogisticRegression(**told)),
         _of_pipeline("encoder, PCA", adjacency, encoder(), PCA(2)),
+        _of_pipeline(
+            "encoder, rows by themselves, gradient",
+            adjacency,
+            encoder(),
+            Normalizer(),
+            FunctionTransformer(np.exp),
+            LogisticRegression(**told),
+        ),
         _of_pipeline(
             "parsed columns, gradient",
             adjacency,

@@ -111,10 +111,8 @@ class PrivateLinearModel(BaseEstimator):
     def _bounds_of(self, X: Any) -> Bounds | None:
         """The declared bounds of the columns of X."""
         typed = () if self.row_norm is not None else self._truths
-        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None), typed)
-        if bounds is not None and not isinstance(X, np.ndarray):
-            bounds.check_sparse()
-        return bounds
+        names, sparse = getattr(self, "feature_names_in_", None), not isinstance(X, np.ndarray)
+        return Bounds.of(self.bounds, X.shape[1], names, typed, sparse=sparse)
 
     def _task(
         self,

@@ -249,10 +249,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _bounds_of(self, table: Table) -> Bounds | None:
         """The declared bounds of the columns."""
         typed = () if self.row_norm is not None else self._truths
-        bounds = Bounds.of(self.bounds, table.d, getattr(self, "feature_names_in_", None), typed)
-        if bounds is not None and table.sparse:
-            bounds.check_sparse()
-        return bounds
+        return Bounds.of(self.bounds, table.d, getattr(self, "feature_names_in_", None), typed, sparse=table.sparse)
 
     def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""

@@ -196,7 +196,7 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     given = {name: values.read(value, name) for name, value in parameters.items()}
     model = entry.kind(**given, **({"steps": given_steps(made)} if entry.has_steps else made))
     if entry.has_steps:
-        model.steps_, model._before = list(made.items()), {}
+        model.steps_, model._stateless = list(made.items()), {}
     attributes = told["attributes"]
     if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")

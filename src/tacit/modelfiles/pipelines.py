@@ -100,7 +100,7 @@ def given(parts: dict[str, Any]) -> list[tuple[str, Any]]:
             params["bounds"] = {key: pair for key, pair in named.items() if key is not None} or None
         elif params.get("bounds") is not None and steps:  # of what a scaler gives
             params["bounds"] = None
-        names = None
+        names = names if isinstance(fitted, RowClipper) else None
         if isinstance(fitted, PrivateEncoder):
             sources = fitted._sources().values()
             names = [None if s.value is not None or s.missing or s.empty else s.column for s in sources]

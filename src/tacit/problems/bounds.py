@@ -23,10 +23,19 @@ class Bounds:
     high: Floats
 
     @classmethod
-    def of(cls, bounds: Any, d: int, names: Sequence[str] | None = None, truths: Sequence[int] = ()) -> "Bounds | None":
+    def of(
+        cls,
+        bounds: Any,
+        d: int,
+        names: Sequence[str] | None = None,
+        truths: Sequence[int] = (),
+        *,
+        sparse: bool = False,
+    ) -> "Bounds | None":
         """From the parameter, for `d` columns with these names, if they have any; None where nothing is declared.
 
-        Of the columns `truths` their type says that they lie between 0 and 1, unless the parameter says more.
+        Of the columns `truths` their type says that they lie between 0 and 1, unless the parameter says more. Bounds
+        of `sparse` rows must hold 0.
         """
         pairs = declared_pairs(bounds)
         if isinstance(pairs, tuple):
@@ -39,12 +48,9 @@ class Bounds:
         low, high = np.full(d, -np.inf), np.full(d, np.inf)
         for place, pair in pairs.items():
             low[place], high[place] = pair
-        return cls(low, high) if pairs else None
-
-    def check_sparse(self) -> None:
-        """Refuse what sparse rows cannot have."""
-        if np.any((self.low > 0.0) | (self.high < 0.0)):
+        if sparse and np.any((low > 0.0) | (high < 0.0)):
             raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
+        return cls(low, high) if pairs else None
 
     @property
     def declared(self) -> Flags:
