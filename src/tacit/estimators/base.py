@@ -152,7 +152,7 @@ class PrivateLinearModel(BaseEstimator):
         self.fill_ = np.array(units.features.centre)
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
-        for name in ("coef_path_", "intercept_path_"):  # of an earlier fit
+        for name in ("_truths", "coef_path_", "intercept_path_"):  # of the table, and of an earlier fit
             self.__dict__.pop(name, None)
         if model.path is not None:
             self.coef_path_, self.intercept_path_ = model.path

@@ -265,6 +265,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             spectrum = spectrum.above_noise()
         self.mean_, self.radius_ = centre.mean, centre.radius
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
+        del self._truths
         weight = task.n - 1 if task.center else task.n
         k = len(spectrum.components)
         self.components_, self.n_components_ = spectrum.components, k

@@ -139,6 +139,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_, self.scale_ = scaling.centre, scaling.scale
         self.clip_low_, self.clip_high_ = scaling.low, scaling.high
         self.guarantee_ = guarantee
+        del self._truths
         return self
 
     def transform(self, X: Any) -> Floats:
