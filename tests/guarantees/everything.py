@@ -519,7 +519,7 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
         del seen
         rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1e6), ("c", "c", 1e6), ("", "?", 5.0)]
         rows += [("a", None, 1.0), (None, None, 0.0), ("1e300", "7", 0.0), ("x\x1by", "x\x1by", 0.0)]
-        rows += [("a", "x", math.nan)]
+        rows += [] if "by themselves" in name else [("a", "x", math.nan)]  # Normalizer takes no holes
         return [(row, label) for row in rows for label in (0, 1)]
 
     plan = pipeline().fit(pd.DataFrame([r for r, _ in [*records, records[0]]]), [t for _, t in [*records, records[0]]])
