@@ -177,8 +177,9 @@ def _typed(name: str, values: Any, *, as_text: bool) -> Any:
     known = (of.is_boolean, of.is_integer, of.is_floating, of.is_decimal, of.is_null, of.is_string, of.is_large_string)
     dated = of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind)  # whose types pandas has, too
     if not as_text and not dated and not any(check(kind) for check in known):
+        kept = str(kind).partition("<")[0]  # a struct lists its fields, which may be read off the rows
         raise ValueError(
-            f"column {name!r} is of type {kind}, which is neither text nor a number: convert it or leave it out"
+            f"column {name!r} is of type {kept}, which is neither text nor a number: convert it or leave it out"
         )
     whole = {getattr(pa, word.lower())(): getattr(pd, f"{word}Dtype")() for word in _WHOLE}
     mapper = (whole | {pa.bool_(): pd.BooleanDtype()}).get
