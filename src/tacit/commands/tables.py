@@ -125,7 +125,10 @@ def header(path: Path, separator: str | None = None) -> list[str]:
         options |= {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
         names = _reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
     if len(set(names)) < len(names) or "" in names:
-        raise ValueError(f"{path}: the names of the columns, in its first line, must be distinct and not empty")
+        raise ValueError(
+            f"{path}: the names of the columns, in its first line, must be distinct and not empty (pandas leaves that of"
+            " its index empty: to_csv(index=False))"
+        )
     return list(names)
 
 
