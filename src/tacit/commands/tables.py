@@ -126,8 +126,8 @@ def header(path: Path, separator: str | None = None) -> list[str]:
         names = _reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
     if len(set(names)) < len(names) or "" in names:
         raise ValueError(
-            f"{path}: the names of the columns, in its first line, must be distinct and not empty (pandas leaves that of"
-            " its index empty: to_csv(index=False))"
+            f"{path}: the names of the columns, in its first line, must be distinct and not empty (pandas leaves that"
+            " of its index empty: to_csv(index=False))"
         )
     return list(names)
 
