@@ -91,7 +91,6 @@ def heard(call):
     return told
 
 
-@pytest.mark.whole
 @pytest.mark.parametrize("name", MODELS)
 def test_no_cell_is_quoted_and_the_column_is_named(name):
     y = np.arange(N) % 2
