@@ -151,7 +151,11 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected."""
         check_is_fitted(self)
         X = validated(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        projected = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return self._about_mean(np.asarray(X @ self.components_.T))
+
+    def _about_mean(self, products: Floats) -> Floats:
+        """Coordinates, from the products of rows and components."""
+        projected = products - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
     def inverse_transform(self, X: Any) -> Floats:
