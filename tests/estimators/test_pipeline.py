@@ -191,17 +191,29 @@ def test_bad_rows_are_refused_before_anything_is_released(column):
 
 @pytest.mark.parametrize("after", [[PrivateScaler(), LogisticRegression()], [PCA(2), LogisticRegression()], [PCA(2)]])
 def test_one_cell_that_is_no_number_does_not_stop_a_step_after_a_release(after):
-    """A scaler takes no missing values. So it is refused by what is asked, whatever the rows are."""
+    """It is a hole, which every step takes: whatever the rows are, the same releases are made."""
+    plans = []
     for cell in ("31", "thirty"):
         age = ["31"] * (N - 1) + [cell]
-        with transcript() as steps, pytest.raises(ValueError, match=f"{type(after[0]).__name__}, takes no missing"):
+        with transcript() as steps:
             made(PrivateEncoder(parse=["age"]), *after).fit(FRAME.assign(age=age), Y)
-        assert steps == []
-    known = FRAME.assign(age=np.where(Y == 1, np.nan, FRAME["age"]))
-    with transcript() as steps, pytest.raises(ValueError, match="NaN"):
-        made(PrivateEncoder(), *after).fit(known, Y)
-    assert steps == []
-    made(PrivateEncoder(parse=["age"]), LogisticRegression()).fit(FRAME.assign(age=age), Y)
+        plans.append([step.name for step in steps])
+    assert plans[0] == plans[1] != []
+    made(PrivateEncoder(), *after).fit(FRAME.assign(age=np.where(Y == 1, np.nan, FRAME["age"])), Y)
+
+
+def test_a_scaler_behind_an_encoder_knows_the_columns_of_zeros_and_ones():
+    whole = made(PrivateEncoder(trust_dtypes=True), PrivateScaler(bounds={"age": (0, 120)}), LogisticRegression())
+    frame = FRAME.assign(flag=np.arange(N) % 3 == 0)
+    scaler = whole.fit(frame, Y)[1]
+    names = list(whole[0].get_feature_names_out())
+    others = [k for k, name in enumerate(names) if name != "age"]
+    assert (scaler.clip_low_[names.index("age")], scaler.clip_high_[names.index("age")]) == (0.0, 120.0)
+    np.testing.assert_array_equal(scaler.clip_low_[others], 0.0)
+    np.testing.assert_array_equal(scaler.clip_high_[others], 1.0)
+    assert not any(name.startswith("privatescaler/") for name in (r.name for r in whole.plan_.plan.releases))
+    with pytest.raises(ValueError, match="names the column 'height'"):
+        made(PrivateEncoder(), PrivateScaler(bounds={"height": (0, 1)}), LogisticRegression()).fit(FRAME, Y)
 
 
 @pytest.mark.parametrize("after", [PrivateScaler(), PCA(1), LogisticRegression(classes=[0, 1])])

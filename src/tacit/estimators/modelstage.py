@@ -61,7 +61,7 @@ class LinearStage(Stage):
         shape = self._table
         if shape is None:
             shape = np.broadcast_to(0.0, (facts.n, facts.d))
-            self.step.bounds = _merged(self.step, self._bounds, facts, strict=facts is self._facts)
+            self.step.bounds = merged(self.step, self._bounds, facts, strict=facts is self._facts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of delta, of which the pipeline has warned
             task, targets = self.step._asked(shape, self._y)
@@ -86,7 +86,7 @@ def _check_same_for_all(name: str, step: PrivateLinearModel) -> None:
             )
 
 
-def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
+def merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
     """What is declared of a model's columns, with what the steps before it know: by the numbers of columns.
 
     Where `strict`, before anything is released, bounds of a column that cannot be there are refused.

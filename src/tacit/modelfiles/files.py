@@ -33,6 +33,7 @@ MOST_VALUES = 1_000_000
 """Outside of arrays of numbers: a text of one byte can become an object of a hundred."""
 
 _LONGEST_MESSAGE = 300
+_MAY_FIND_NOTHING = ("PrivateEncoder", "PrivateScaler")  # where all is declared there is nothing to guarantee
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -202,7 +203,7 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     for name, value in attributes.items():
         if name != "plan_":
             setattr(model, name, values.read(value, name))
-    if told["class"] == "PrivateEncoder" and told["guarantee"] is None:  # it may have found nothing, and says so
+    if told["class"] in _MAY_FIND_NOTHING and told["guarantee"] is None:  # and then says so
         model.guarantee_ = None
     elif entry.guaranteed:
         model.guarantee_ = Guarantee.from_dict(told["guarantee"])

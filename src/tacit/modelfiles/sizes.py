@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from tacit.bounding.declared import DeclaredScale
 from tacit.estimators import PrivatePipeline
 from tacit.federated.models import study_of
 from tacit.modelfiles.pipelines import check_encoder, check_pipeline
 from tacit.modelfiles.table import Column, TableModel, feature_names
-from tacit.privacy import Budget, checks
+from tacit.privacy import checks
 from tacit.privacy.texts import HARMLESS, harmless
 from tacit.problems.bounds import Bounds
 from tacit.problems.declared import declared_size, per_feature
@@ -106,15 +107,30 @@ def regressor(model: Any) -> Sizes:
 def pca(model: Any) -> Sizes:
     """Of a PCA."""
     model._check_parameters()
+    _declared(model, _width(model))
     return {"d": _width(model), "k": _count(model.n_components_, "n_components_", least=1)}
 
 
 def scaler(model: Any) -> Sizes:
     """Of a scaler."""
-    Budget(model.epsilon, 0.5 if model.delta is None else model.delta, model.adjacency)
-    if model.row_norm is not None:
-        declared_size("row_norm", model.row_norm)
-    return {"d": _width(model)}
+    model._check_parameters()
+    d = _width(model)
+    _declared(model, d)
+    if model.guarantee_ is None:
+        _check_costless(model, d)
+    return {"d": d}
+
+
+def _check_costless(model: Any, d: int) -> None:
+    """Refuse a scaler without a guarantee whose scales are not those of declared bounds."""
+    free = np.full(d, np.inf)
+    told = Bounds.of(model.bounds, d, getattr(model, NAMES, None)) or Bounds(-free, free)
+    by_type = Bounds(np.where(told.declared, told.low, 0.0), np.where(told.declared, told.high, 1.0))
+    known = DeclaredScale.of(2, by_type).known()
+    pairs = ((model.mean_, known.centre), (model.scale_, known.scale), (model.clip_low_, by_type.low))
+    same = all(np.array_equal(one, other) for one, other in (*pairs, (model.clip_high_, by_type.high)))
+    if not same or not (told.are_whole or model.trust_dtypes):
+        raise ValueError("a scaler without a guarantee must have declared bounds for all columns, and their scales")
 
 
 def encoder(model: Any) -> Sizes:

@@ -30,11 +30,12 @@ _FEDERATED = (FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """Classes of parameters that are objects, such as `solver=Dual(batch_size=100)`, by the name that a file has."""
 
-_LINEAR = frozenset({"bounds"})
+_LINEAR = frozenset({"bounds", "trust_dtypes"})
 LATER: dict[str, frozenset[str]] = {
     "LogisticRegression": _LINEAR | {"l1_ratio", "class_weight"},
     "LinearSVC": _LINEAR | {"class_weight"},
     **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    **dict.fromkeys(("PCA", "PrivateScaler"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "Power": frozenset({"n_iter"}),
