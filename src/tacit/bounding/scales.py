@@ -33,11 +33,12 @@ import numpy as np
 from scipy.sparse import issparse
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Moves, Scaling, clip_rows
+from tacit.blocks import Moves, Scaling, TableRows, clip_rows
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.templates import Reader
-from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
+from tacit.kernels.given import Csr
+from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
 from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
 from tacit.problems.bounds import Bounds
@@ -105,7 +106,10 @@ class MagnitudeScale:
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
         counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
-        magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
+        if isinstance(X, TableRows):
+            stored_histograms(Csr(X.data, X.indices, X.indptr), shift, low, high, counts)
+        else:
+            magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
         sensitivity = Sensitivity.one_hot(self.d)
         noise = gate.noise(name, sensitivity)
         return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
@@ -273,7 +277,7 @@ class DeclaredScale:
     def run(self, gate: Gate, X: Any) -> Scaling:
         """Spend the releases, if any."""
         low, high, declared = self.bounds.low, self.bounds.high, self.bounds.declared
-        if issparse(X):
+        if issparse(X) and not isinstance(X, TableRows):
             return Scaling(np.zeros(len(low)), self.bounds.reach, 1.0, bounds=self.bounds)
         found = Scaling(np.zeros(0), np.zeros(0), LIMIT) if self.rest is None else self.rest.run(gate, X[:, ~declared])
         centre, scale = np.empty(len(low)), np.empty(len(low))
