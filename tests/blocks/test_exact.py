@@ -77,10 +77,10 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit(of, loss, monkeypatch):
     data = rows(loss, n, d, seed=6)
     expected = of(passes_over(loss, data, weights_for(loss)), d)
     mixed = data.some(np.random.default_rng(7).permutation(n))
-    monkeypatch.setattr(exact, "_LITTLE", 1)
+    monkeypatch.setattr(sums, "_LITTLE", 1)
     for block, threads, rows_here in ((1, 1, data.some(np.arange(n))), (7, 2, mixed), (2_048, 2, data)):
         monkeypatch.setattr(grid, "BLOCK", block)
-        monkeypatch.setattr(exact, "cores", lambda threads=threads: threads)
+        monkeypatch.setattr(sums, "BLOCK", block)
         monkeypatch.setattr(sums, "cores", lambda threads=threads: threads)
         np.testing.assert_array_equal(of(passes_over(loss, rows_here, weights_for(loss)), d), expected)
 

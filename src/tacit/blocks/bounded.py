@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
 from tacit.blocks.grid import GridTable, TableRows
+from tacit.blocks.sums import cuts, on_threads
 from tacit.kernels.exact import GRID
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import standardize, standardize_stored
@@ -71,7 +72,8 @@ class Scaling:
             return GridTable(csr_array((stored, X.indices, X.indptr), shape=X.shape), zero[0])
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        standardize(X, *self._units, 2.0**GRID if layout == "grid" else 0.0, out)
+        units, step = self._units, 2.0**GRID if layout == "grid" else 0.0
+        on_threads(lambda cut: standardize(X[cut], *units, step, out[cut]), cuts(*X.shape))
         return GridTable(out) if layout == "grid" else out
 
     @property

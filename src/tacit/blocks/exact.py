@@ -18,14 +18,13 @@ from tacit.blocks.clip import SHRINK
 from tacit.blocks.grid import GridTable, Part
 from tacit.blocks.moves import Moves
 from tacit.blocks.products import product
-from tacit.blocks.sums import Run, Total, cores, in_turn, on_threads, sum_over
+from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
 from tacit.kernels import exact as kernels
-from tacit.kernels.exact import BLOCK, CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, WEIGHTS
+from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, WEIGHTS
 from tacit.kernels.given import Block
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
 
-_LITTLE = 2**19  # cells, below which threads take longer to start than to add
 _WIDE = 256  # columns
 _CELLS = 2**19  # of rows that are copied at a time
 _AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
@@ -45,9 +44,7 @@ class ExactPasses:
         self._bias = 1.0 if task.fit_intercept else 0.0
         table = GridTable.of(data.Z)
         n, norms = table.shape[0], np.empty(table.shape[0])
-        size = max(BLOCK, -(-n // (4 * cores()))) if n * task.d >= _LITTLE else max(n, 1)
-        starts = range(0, max(n, 1), size)
-        self._parts = [Part(table, self._bias, data.targets, norms, k, min(k + size, n)) for k in starts]
+        self._parts = [Part(table, self._bias, data.targets, norms, cut.start, cut.stop) for cut in cuts(n, task.d)]
         for _ in run(_write_norms, self._parts):
             pass
 

@@ -20,8 +20,10 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from tacit._types import Floats, Integers
+from tacit.kernels.exact import BLOCK
 
 _LOW = 32
+_LITTLE = 2**19  # cells, below which threads take longer to start than to add
 _BLOCKS = 32  # whose sums of 2^57 fit in one int64, with what is left of the last ones
 
 
@@ -98,6 +100,12 @@ def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any
         return [function(part) for part in parts]
     with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, parts))
+
+
+def cuts(n: int, d: int) -> list[slice]:
+    """Where to cut n rows of d columns into parts for threads; one part, perhaps empty, where they would be short."""
+    size = max(BLOCK, -(-n // (4 * cores()))) if n * d >= _LITTLE else max(n, 1)
+    return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 
 def cores() -> int:

@@ -34,6 +34,7 @@ from scipy.sparse import issparse
 
 from tacit._types import Floats, Integers, Table
 from tacit.blocks import Moves, Scaling, TableRows, clip_rows
+from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.templates import Reader
@@ -105,11 +106,17 @@ class MagnitudeScale:
         self, gate: Gate, name: str, X: Table, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
-        counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
-        if isinstance(X, TableRows):
-            stored_histograms(Csr(X.data, X.indices, X.indptr), shift, low, high, counts)
-        else:
-            magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
+
+        def counted(cut: slice) -> Floats:
+            counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
+            if isinstance(X, TableRows):
+                starts = X.indptr[cut.start : cut.stop + 1]
+                stored_histograms(Csr(X.data, X.indices, starts), shift, low, high, counts)
+            else:
+                magnitude_histograms(X[cut], shift, low.astype(np.int64), high.astype(np.int64), counts)
+            return counts
+
+        counts = np.sum(on_threads(counted, cuts(*X.shape)), axis=0)
         sensitivity = Sensitivity.one_hot(self.d)
         noise = gate.noise(name, sensitivity)
         return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit._types import Floats, Places, Table
+from tacit.compilation import compiled
 from tacit.kernels.given import Csr
 from tacit.problems.compiled import kernel
 
 _TILE = 64
+without_gil = compiled(nogil=True)
 
 
 @kernel
@@ -30,7 +32,7 @@ def _standardized(
     return np.trunc(value * unit) / unit if unit > 0.0 else value
 
 
-@kernel
+@without_gil
 def standardize(
     X: NDArray[np.floating],
     bounds: tuple[Floats, Floats],
@@ -53,7 +55,7 @@ def standardize(
                     out[i, j] = _standardized(X[i, j], low[j], high[j], centre[j], scale[j], limit[j], unit)
 
 
-@kernel
+@without_gil
 def standardize_stored(
     rows: Csr,
     bounds: tuple[Floats, Floats],
@@ -90,7 +92,7 @@ def magnitude_bin(value: float, low: int, high: int) -> int:
     return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
 
 
-@kernel
+@without_gil
 def magnitude_histograms(
     X: NDArray[np.floating], shift: Floats, low: NDArray[np.int64], high: NDArray[np.int64], out: Floats
 ) -> None:
@@ -105,13 +107,13 @@ def magnitude_histograms(
                 out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
 
 
-@kernel
+@without_gil
 def stored_histograms(rows: Csr, shift: Floats, low: Places, high: Places, out: Floats) -> None:
     """`magnitude_histograms` of CSR rows: entries that are not stored are zeros."""
     data, indices, indptr = rows
     out[:] = 0.0
     absent = np.full(len(out), len(indptr) - 1)
-    for p in range(len(data)):
+    for p in range(indptr[0], indptr[-1]):
         j = indices[p]
         absent[j] -= 1
         if data[p] == data[p]:
