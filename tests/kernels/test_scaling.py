@@ -82,7 +82,7 @@ edges = st.builds(
 
 @given(
     st.one_of(st.floats(), st.floats(-1e300, 1e300), st.floats(-1e-300, 1e-300), st.floats(-100.0, 100.0), edges),
-    st.sampled_from([(-24, 24), (-8, 1), (0, 0), (-1100, 1100), (3, 12)]),
+    st.sampled_from([(-24, 24), (-8, 1), (0, 0), (-1020, 1020), (3, 12)]),
 )
 @repeatable
 def test_bin_is_the_rounded_logarithm(value, ends):
@@ -92,7 +92,7 @@ def test_bin_is_the_rounded_logarithm(value, ends):
 @pytest.mark.parametrize("value", [SMALLEST, 2.5e-320, 2.2250738585072014e-308, 1e300, 1.7976931348623157e308])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_bin_of_the_ends_of_float64(value, sign):
-    assert magnitude_bin(sign * value, -1100, 1100) == expected_bin(sign * value, -1100, 1100)
+    assert magnitude_bin(sign * value, -1020, 1020) == expected_bin(sign * value, -1020, 1020)
 
 
 @pytest.mark.parametrize("k", [-24, -3, 0, 1, 24])

@@ -7,15 +7,15 @@ bins. How common kinds and units are comes from the columns themselves (EM). A l
 unit that no other column has, so it must stand far out of the noise before it is believed.
 """
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import ndtri
 
 from tacit._types import Floats, Integers
 from tacit.bounding.magnitudes import ABOVE, BELOW, WIDEST
+from tacit.kernels.scaling import magnitude_histograms
 
 _NOISY = 0.05  # of the rows: noise of a bin from which on templates read better than single columns do
 _POINTS = 64  # that stand for a shape
@@ -48,13 +48,10 @@ class Templates:
 
     def bins(self, shift: float, low: int, high: int) -> Floats:
         """What each template says of the bins of values less `shift`: parts that add up to 1."""
-        points, exponents = self.points - shift, high - low + 1
-        mantissa, power = np.frexp(np.abs(points))
-        exponent = np.minimum(np.where(mantissa >= math.sqrt(0.5), power, power - 1), high)
-        step = np.where((points == 0.0) | (exponent < low), 0, np.sign(points) * (exponent - low + 1))
-        width = 2 * exponents + 1
-        place = (step + exponents).astype(np.int64) + width * np.arange(len(points))[:, None]
-        return np.bincount(place.ravel(), minlength=width * len(points)).reshape(len(points), width) / _POINTS
+        count = len(self.points)
+        out = np.empty((count, 2 * (high - low + 1) + 1))
+        magnitude_histograms(self.points.T, np.full(count, shift), np.full(count, low), np.full(count, high), out)
+        return out / _POINTS
 
     def chances(self, logs: Floats) -> Floats:
         """Of each template for each column, from log-likelihoods; shapes of far sizes are put aside."""
@@ -62,16 +59,17 @@ class Templates:
         broad = np.exp(-0.5 * (_UNITS / _BROAD) ** 2) + 0.02
         broad /= broad.sum()
         kind, unit = np.full(kinds, 1.0 / kinds), np.tile(broad, (groups, 1))
+        odds = np.exp(logs - logs.max(axis=1, keepdims=True))
         for _ in range(_ROUNDS):
             share = kind[self.kind] * np.where(self.group == 0, 1.0, unit[self.group, self.unit])
-            likely = softmax(logs + np.log(share), axis=1)
-            mass = likely.sum(axis=0)
+            total = odds @ share
+            mass = share * (odds.T @ (1.0 / total))
             kind = (np.bincount(self.kind, mass) + _STRENGTH / kinds) / (len(logs) + _STRENGTH)
             for group in (_TWO, _MANY, _RARE):
                 inside = self.group == group
                 seen = np.convolve(np.bincount(self.unit[inside], mass[inside], len(_UNITS)), _SMOOTH, "same")
                 unit[group] = (seen + _STRENGTH * broad) / (seen.sum() + _STRENGTH)
-        return self._settled(np.asarray(likely))
+        return self._settled(odds * share / total[:, None])
 
     def _settled(self, likely: Floats) -> Floats:
         """Zeros, and templates near the middle size of each column: the mean of far sizes is no size."""

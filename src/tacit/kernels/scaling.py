@@ -12,6 +12,8 @@ from tacit.problems.compiled import kernel
 
 _TILE = 64
 without_gil = compiled(nogil=True)
+# Added to the bits of a positive float64, this carries into the exponent from a mantissa of sqrt(2) on.
+_TO_NEAREST = (1 << 52) - int(np.float64(math.sqrt(2.0)).view(np.int64) & ((1 << 52) - 1))
 
 
 @kernel
@@ -76,19 +78,15 @@ def standardize_stored(
 def magnitude_bin(value: float, low: int, high: int) -> int:
     """The bin of sign(value) 2^e, e = round(log2 |value|): -2^high .. -2^low, 0, 2^low .. 2^high, from 0 on.
 
-    Exponents above `high` count as `high`, and those below `low` as zero; so does what is not a number.
+    Exponents above `high` count as `high`, and those below `low`, -1020 at least, as zero; so does what is no number.
     """
     exponents = high - low + 1
-    size = abs(value)
-    if size == np.inf:
-        e = high
-    elif not size > 0.0:
+    size = np.float64(abs(value))
+    if not size > 0.0:
         return exponents
-    else:
-        mantissa, power = math.frexp(size)
-        e = min(power if mantissa >= 0.7071067811865476 else power - 1, high)
-        if e < low:
-            return exponents
+    e = min((int(size.view(np.int64)) + _TO_NEAREST >> 52) - 1023, high)
+    if e < low:
+        return exponents
     return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
 
 
