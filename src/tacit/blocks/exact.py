@@ -26,6 +26,7 @@ from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
 
 _WIDE = 256  # columns
+_LARGEST = 2.0**1000  # l1 norm of weights, far below where margins overflow
 _CELLS = 2**19  # of rows that are copied at a time
 _AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
 
@@ -98,8 +99,8 @@ class ExactPasses:
 
     def _gradient(self, w: Floats, clip: float, shape: float, parts: list[Part]) -> Floats:
         size = float(np.abs(w).sum(axis=1).max())
-        if not math.isfinite(size):
-            return np.zeros_like(w)  # weights are public, and no row has a margin
+        if not size <= _LARGEST:
+            return np.zeros_like(w)  # weights are public, and margins of rows might overflow
         power = WEIGHTS - _power(size)
         fixed = np.ldexp(np.rint(np.ldexp(w, power)), -power)
         largest = self._largest_slope(size)

@@ -95,6 +95,8 @@ class MagnitudeScale:
         scaling = _of_columns(read, rough, top, 0.0 if reader else _JOINED * noise)
         if reader is None:
             scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
+            if scaling.bounds is not None:  # in units that a lost column no longer has
+                scaling.bounds.low[lost], scaling.bounds.high[lost] = -np.inf, np.inf
         return replace(scaling, lost=len(lost))
 
     def _outstanding(self, counts: Floats, noise: float) -> Floats:
