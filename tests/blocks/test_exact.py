@@ -12,6 +12,7 @@ from tacit.blocks import Bounded, ExactPasses, GridTable, Scaling, TableRows, ex
 from tacit.blocks.grid import Part
 from tacit.blocks.sums import Total, sum_over
 from tacit.kernels import exact as kernels
+from tacit.problems.bounds import Bounds
 from tests.solvers.support import bounded, either, rows, task
 
 SUMS = {
@@ -176,6 +177,27 @@ def test_weights_that_are_not_finite_leave_no_row_a_margin():
     assert not passes_over("logistic", data).gradient(w, 1.0).any()
 
 
+def test_weights_whose_margins_could_overflow_have_no_gradient():
+    """Whether a margin overflows on its way would depend on the order of additions, and that on the other rows."""
+    Z = GridTable.of(np.random.default_rng(0).uniform(1.5, 4.0, size=(8, 33)))
+    W = np.zeros((3, 34))
+    W[0, :33] = np.random.default_rng(1).choice([-1.0, 1.0], size=33) * 1.7e308 / 33
+    data = bounded(Z, np.ones(8))
+    assert not passes_over("multinomial", data).gradient(W, 1.0).any()
+    assert passes_over("multinomial", data).gradient(W * 2.0**-30, 1.0).any()
+
+
+@pytest.mark.parametrize("store", [np.asarray, TableRows])
+def test_nothing_beyond_four_scales_is_on_the_grid(store):
+    """Exact sums rest on it, whatever bounds were found or declared."""
+    X = np.array([[1e6, 0.0], [-1e6, 2.0], [0.0, 1.0]])
+    wide = Bounds(np.array([-1e6, 0.0]), np.array([1e6, 2.0]))
+    table = Scaling(np.zeros(2), np.ones(2), 3.0, bounds=wide).transform(store(X), "grid")
+    largest = [np.abs(block.rows if store is np.asarray else kernels.filled(block.rows, 0, 3)).max() for block in
+               Part(table, 1.0, np.ones(3), np.ones(3), 0, 3).blocks()]  # fmt: skip
+    assert largest == [4.0]
+
+
 def test_a_sample_without_rows_has_sums_of_zero():
     data = rows("logistic", 50, 3).some(np.array([], dtype=np.int64))
     passes = passes_over("logistic", data)
@@ -203,6 +225,17 @@ def test_limits_on_threads_are_kept(monkeypatch):
     assert sums.cores() == 1
 
 
+def test_limits_are_as_before_after_passes_that_overlap():
+    before = sums._libraries().info()
+    first, second = sums._one_thread_each, sums._one_thread_each
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    assert {one["num_threads"] for one in sums._libraries().info() if one["user_api"] == "blas"} == {1}
+    second.__exit__()
+    assert sums._libraries().info() == before
+
+
 def test_blas_is_exact_here_and_a_blas_that_is_not_is_replaced(monkeypatch):
     assert products.blas_is_exact()
     data = rows("multinomial", 300, 4, seed=12)
@@ -225,5 +258,37 @@ def test_a_blas_that_rounds_is_noticed(monkeypatch):
     assert not products.blas_is_exact()
 
 
+def test_a_blas_that_multiplies_wide_matrices_in_another_way_is_noticed(monkeypatch):
+    """Strassen's way takes sums of entries for factors, which are longer."""
+
+    class Quick(np.ndarray):
+        def __matmul__(self, other):
+            one, other = np.asarray(self), np.asarray(other)
+            if one.shape[0] < 200:
+                return one @ other
+            half = one.shape[1] // 2
+            a, b, c, d = one[:, :half], one[:, half:], other[:half], other[half:]
+            return (a + b) @ (c + d) - a @ d - b @ c
+
+    real = products.np.random.default_rng
+
+    class Integers(np.ndarray):
+        def astype(self, kind):
+            return np.asarray(self).astype(kind).view(Quick)
+
+    class Random:
+        def __init__(self, seed):
+            self.rng = real(seed)
+            self.choice = self.rng.choice
+
+        def integers(self, *arguments, size):
+            return self.rng.integers(*arguments, size=size).view(Integers)
+
+    monkeypatch.setattr(products.np.random, "default_rng", Random)
+    assert not products.blas_is_exact()
+
+
 def test_bounded_rows_show_nothing_of_themselves():
+    assert "77" not in repr(Total(np.array([1]), np.array([77])))
+    assert "3.25" not in repr(Part(GridTable.of(np.ones((1, 1))), 1.0, np.array([3.25]), np.array([1.0]), 0, 1))
     assert repr(Bounded(GridTable.of(np.ones((2, 2))), np.ones(2), None)) == "Bounded(private)"

@@ -153,9 +153,14 @@ def _write_norms(part: Part) -> None:
         norms(block.rows, block.bias, block.norms)
 
 
-def _long(rows: Any) -> Floats:
-    """Rows in double precision: BLAS would multiply in single precision otherwise, and round."""
-    return kernels.filled(rows, 0, len(rows.indptr) - 1) if isinstance(rows, kernels.Zeros) else rows.astype(np.float64)
+def _pieces(block: Block[Any]) -> Iterator[tuple[slice, Any]]:
+    """Rows of the block, dense, a few at a time where they are long: each is copied in double precision."""
+    sparse, n = isinstance(block.rows, kernels.Zeros), len(block.norms)
+    width = len(block.rows.zero) if sparse else block.rows.shape[1]
+    size = max(64, _CELLS // width)
+    for start in range(0, max(n, 1), size):
+        end = min(start + size, n)
+        yield slice(start, end), kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
 
 
 def _of_class(weights: Floats, targets: Floats) -> Floats:
@@ -169,23 +174,20 @@ def _whole(sums: Floats) -> Integers:
 
 def _class_gradient(block: Block[Any], W: Floats, rule: kernels.Rule) -> Integers:
     """The sum of clipped gradients of several outputs."""
-    Z = _long(block.rows)
-    held = product(Z, W[:, :-1].T) + block.bias * W[:, -1]
-    kernels.class_coefficients(held, block.targets, block.norms, rule)
-    sums = np.column_stack([product(held.T, Z), block.bias * held.sum(axis=0)])
-    return _whole(np.ldexp(sums, GRID))
+    total: Any = 0.0
+    for cut, rows in _pieces(block):
+        Z = rows.astype(np.float64, copy=False)  # in single precision products would be rounded
+        held = product(Z, W[:, :-1].T) + block.bias * W[:, -1]
+        kernels.class_coefficients(held, block.targets[cut], block.norms[cut], rule)
+        total += np.column_stack([product(held.T, Z), block.bias * held.sum(axis=0)])
+    return _whole(np.ldexp(total, GRID))
 
 
 def _scaled(block: Block[Any], radius: float, roots: Floats) -> Iterator[Floats]:
-    """Rows of the block in steps, a few at a time where they are long: they are copies in double precision."""
+    """Rows of the block in steps."""
     factors = np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
-    sparse = isinstance(block.rows, kernels.Zeros)
-    width = len(block.rows.zero) if sparse else block.rows.shape[1]
-    size = max(64, _CELLS // width)
-    for start in range(0, max(len(factors), 1), size):
-        end = min(start + size, len(factors))
-        rows = kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
-        yield kernels.scaled(rows, block.bias, factors[start:end])
+    for cut, rows in _pieces(block):
+        yield kernels.scaled(rows, block.bias, factors[cut])
 
 
 def _outer(block: Block[Any], radius: float, roots: Floats) -> Integers:
@@ -202,7 +204,10 @@ def _squares(block: Block[Any], radius: float, roots: Floats) -> Integers:
 def _images(
     block: Block[Any], weights: Floats, v: Floats, radius: float, units: float, steps: float, classes: Floats
 ) -> Integers:
-    rows = kernels.whitened(_long(block.rows), weights, radius, units)
-    images = np.trunc(product(rows, v[:, None])[:, 0] * (_of_class(classes, block.targets) * steps))
+    total: Any = 0.0
     most = 2.0**CLASS_COEFFICIENTS
-    return _whole(product(np.clip(images, -most, most)[None, :], rows)[0])
+    for cut, piece in _pieces(block):
+        rows = kernels.whitened(piece, weights, radius, units)
+        images = np.trunc(product(rows, v[:, None])[:, 0] * (_of_class(classes, block.targets[cut]) * steps))
+        total += product(np.clip(images, -most, most)[None, :], rows)[0]
+    return _whole(total)

@@ -56,7 +56,7 @@ class GridTable:
         return "GridTable(private)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """Some rows of a table in memory, in blocks."""
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any, Protocol
 
 import numba
@@ -39,7 +40,7 @@ Run = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Calls a function for every part, in any place and any order, and gives back what it returned for each."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Total:
     """Whole numbers: high 2^32 + low, low from 0 to 2^32 - 1."""
 
@@ -98,8 +99,31 @@ def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any
     threads = 1 if len(parts) == 1 else min(cores(), len(parts))
     if threads == 1:
         return [function(part) for part in parts]
-    with _libraries().limit(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+    with _one_thread_each, ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, parts))
+
+
+class _OneThreadEach:
+    """Holds BLAS to one thread while any pass of this process runs: its limits are global, and passes may overlap."""
+
+    def __init__(self) -> None:
+        self._lock, self._passes = Lock(), 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._passes == 0:
+                self._before = _libraries().limit(limits=1, user_api="blas")
+            self._passes += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._passes -= 1
+            if self._passes == 0:
+                self._before.restore_original_limits()
+
+
+_one_thread_each = _OneThreadEach()
 
 
 def cuts(n: int, d: int) -> list[slice]:
