@@ -26,7 +26,7 @@ from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
 
 _WIDE = 256  # columns
-_CELLS = 2**19  # of rows that are copied at a time
+_CELLS = 2**17  # of rows that are copied at a time, of which there are 512 or more
 _AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
 
 
@@ -180,7 +180,7 @@ def _scaled(block: Block[Any], radius: float, roots: Floats) -> Iterator[Floats]
     factors = np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
     sparse = isinstance(block.rows, kernels.Zeros)
     width = len(block.rows.zero) if sparse else block.rows.shape[1]
-    size = max(64, _CELLS // width)
+    size = max(512, _CELLS // width)
     for start in range(0, max(len(factors), 1), size):
         end = min(start + size, len(factors))
         rows = kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
