@@ -1,4 +1,5 @@
 import builtins
+import datetime
 import pickle
 import subprocess
 import sys
@@ -449,3 +450,35 @@ def test_a_column_of_nothing_but_nulls_is_a_number_without_a_say(folder, capsys)
     for told in ((), ("--numbers", "none"), declared("--numbers", "age,hours,none")):
         assert tacit(capsys, "fit", "raw.parquet", *words, *told)[0] == 0
         assert tacit(capsys, "predict", "m.json", "raw.parquet", "--out", "p.csv")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([{"SECRET": 1}], "column 'bad' is of type struct, which is neither"),
+        ([["SECRET"]], "column 'bad' is of type list, which is neither"),
+        ([b"SECRET"], "column 'bad' is of type binary, which is neither"),
+        ([datetime.date(1987, 6, 5)], "column 'bad' holds dates: give a number in their place"),
+        ([np.inf, 987654.25], "column 'bad' holds infinity"),
+    ],
+)
+def test_a_column_that_cannot_be_read_is_named_and_its_cells_are_not(capsys, tmp_path, cells, message):
+    frame = people(60).assign(bad=cells * (60 // len(cells)))
+    frame.to_parquet(tmp_path / "people.parquet")
+    words = ["--target", "income", "--task", "classification", "--epsilon", 1, "--out", tmp_path / "m.json"]
+    code, out, err = tacit(capsys, "fit", tmp_path / "people.parquet", *words)
+    assert (code, message in err) == (2, True)
+    assert not [secret for secret in ("SECRET", "1987", "987654") if secret in out + err]
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_what_was_fitted_to_a_raw_table_is_exported(capsys, tmp_path):
+    frame = people(2000)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    words = ["--target", "income", "--task", "classification", "--epsilon", 20, "--seed", 0]
+    code, _, _ = tacit(capsys, "fit", tmp_path / "people.csv", *words, "--out", tmp_path / "m.json")
+    model = load(tmp_path / "m.json")
+    assert code == 0
+    assert model.guarantee_.solver == "encoder, gradient"
+    found, expected = (one.predict_proba(frame) for one in (model.to_sklearn(), model))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

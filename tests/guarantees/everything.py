@@ -15,10 +15,13 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
+from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from tacit.blocks import Table
 from tacit.bounding import Centring
-from tacit.bounding.scales import MagnitudeScale, MomentScale, NormScale, PooledScale
+from tacit.bounding.declared import DeclaredScale
+from tacit.bounding.norms import MomentScale, NormScale
+from tacit.bounding.scales import MagnitudeScale, PooledScale
 from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.federated.protocols import bounds, protocol_for
@@ -323,10 +326,14 @@ def _loose_forms() -> Iterator[Entry]:
             yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
             yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)
             if case.adjacency == "replace-one":
-                yield of_case(case, form="declared columns", bounds=SOME_DECLARED)
+                yield of_case(case, form="declared columns", bounds=FROM_ZERO)
+    for case in [*BASIC, *TEXT]:
+        if case.solver.name in ("coordinate", "frank-wolfe", "text") and not (case.declared or case.whole):
+            yield of_case(replace(case, sparse=True), form="some declared columns", bounds=SOME_DECLARED)
 
 
 SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
+FROM_ZERO = Bounds(np.array([0.0, -np.inf, -3.0]), np.array([2.0, np.inf, 0.0]))
 ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
 RAW_FORMS: dict[str, dict[str, Any]] = {
     "columns as they are": {},
@@ -344,8 +351,11 @@ LOOSE = [*_loose_forms()]
 # --- PCA -------------------------------------------------------------------------------------------------------------
 
 
-def _of_pca(solver: Any, adjacency: str, sparse: bool, declared: bool = False, form: str = "", n: int = 30) -> Entry:
-    """Centred, with nothing declared; or as it is, with a declared norm and two components."""
+def _of_pca(
+    solver: Any, adjacency: str, sparse: bool, declared: bool = False, form: str = "", bounds: Bounds | None = None
+) -> Entry:
+    """Centred, with nothing declared but perhaps bounds; or as it is, with a declared norm and two components."""
+    n = 30
     budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
     task = ComponentsTask(
         unit=Unit("row", n),
@@ -353,6 +363,7 @@ def _of_pca(solver: Any, adjacency: str, sparse: bool, declared: bool = False, f
         budget=budget,
         sparse=sparse,
         row_norm=20.0 if declared else None,
+        bounds=bounds,
         k=1 + declared,
         center=not declared,
     )
@@ -380,6 +391,7 @@ def _of_pca(solver: Any, adjacency: str, sparse: bool, declared: bool = False, f
             (np.zeros(2),),
             (np.full(2, 1e-200),),
             (np.full(2, 1e200),),
+            (np.array([math.nan, 50.0]),),
             records[3],
         ]
 
@@ -402,6 +414,16 @@ STEP_FORMS: dict[str, Any] = {
 PCAS += [
     _of_pca(solver, "add-remove", sparse, declared=sparse, form=form)
     for form, solver in STEP_FORMS.items()
+    for sparse in (False, True)
+]
+PCA_BOUNDS = {
+    "some columns": Bounds(np.array([-2.0, -np.inf]), np.array([4.0, np.inf])),
+    "all columns": Bounds(np.array([-4.0, -3.0]), np.array([4.0, 3.0])),
+}
+PCAS += [
+    _of_pca(PCA_SOLVERS["gauss"](), adjacency, sparse, form=f"with bounds of {form}", bounds=bounds)
+    for form, bounds in PCA_BOUNDS.items()
+    for adjacency in ADJACENCIES
     for sparse in (False, True)
 ]
 
@@ -433,6 +455,7 @@ def _steps(adjacency: str) -> list[Entry]:
         "scale by magnitudes": MagnitudeScale(N, 3),
         "scale by one histogram": PooledScale(N, 3),
         "scale by moments": MomentScale(N, 3, 4.0),
+        "scale of columns of which some are declared": DeclaredScale.of(N, SOME_DECLARED),
     }
     entries = [_of_step(name, adjacency, scale.releases(1.0), scale.run) for name, scale in scales.items()]
     norms = NormScale(N, 3)
@@ -496,6 +519,7 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
         del seen
         rows = [("alone", "mine", 1e300), ("a", "x", 0.0), ("b", "own", -1e6), ("c", "c", 1e6), ("", "?", 5.0)]
         rows += [("a", None, 1.0), (None, None, 0.0), ("1e300", "7", 0.0), ("x\x1by", "x\x1by", 0.0)]
+        rows += [] if "by themselves" in name else [("a", "x", math.nan)]  # Normalizer takes no holes
         return [(row, label) for row in rows for label in (0, 1)]
 
     plan = pipeline().fit(pd.DataFrame([r for r, _ in [*records, records[0]]]), [t for _, t in [*records, records[0]]])
@@ -512,6 +536,14 @@ def _pipelines(adjacency: str) -> list[Entry]:
         _of_pipeline("encoder, coordinate", adjacency, encoder(), LogisticRegression(solver="coordinate", **told)),
         _of_pipeline("encoder, scaler, gradient", adjacency, encoder(), PrivateScaler(), LogisticRegression(**told)),
         _of_pipeline("encoder, PCA", adjacency, encoder(), PCA(2)),
+        _of_pipeline(
+            "encoder, rows by themselves, gradient",
+            adjacency,
+            encoder(),
+            Normalizer(),
+            FunctionTransformer(np.exp),
+            LogisticRegression(**told),
+        ),
         _of_pipeline(
             "parsed columns, gradient",
             adjacency,

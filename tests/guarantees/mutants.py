@@ -1,13 +1,18 @@
 """The table of mutants in docs/guarantees.md: `python -m tests.guarantees.mutants` writes it, a test compares it.
 
 A mutant is one release whose sensitivity is divided by sqrt(2). They are made from the plan of everything that is
-listed in `everything`; `test_distances` catches each of them by the name of its release.
+listed in `everything`; `test_distances` catches each of them by the name of its release. Thresholded counts also give
+away what they name, so they have mutants of their own in `test_thresholded`.
 """
 
 from collections import defaultdict
 from pathlib import Path
 
 from .everything import EVERYTHING, Entry
+from .test_thresholded import Lower, Quiet, Trusting, Twice
+
+OF_COUNTS = {Quiet: "audit", Trusting: "audit", Lower: "exact tail", Twice: "distance"}
+"""Mutants of thresholded counts, and what catches each."""
 
 PAGE = Path(__file__).parents[2] / "docs" / "guarantees.md"
 START, END = "<!-- mutants: written by tests/guarantees/mutants.py -->", "<!-- end of mutants -->"
@@ -34,7 +39,9 @@ def table() -> str:
         total += count
         by = "distance" if set(ways) == {"distance"} else f"distance; {', '.join(sorted(ways['formula']))}: formula"
         lines.append(f"| {group} | {', '.join(names)} | {count} | {by} |")
-    return "\n".join([*lines, f"| all | | {total} | |"])
+    for mutant, by in OF_COUNTS.items():
+        lines.append(f"| thresholded counts | {mutant.__doc__.partition(':')[0].rstrip('.').lower()} | 1 | {by} |")
+    return "\n".join([*lines, f"| all | | {total + len(OF_COUNTS)} | |"])
 
 
 def written(page: str) -> str:

@@ -10,7 +10,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 from sklearn.svm import SVC
 
 from tacit.blocks.clip import clip_rows
-from tacit.bounding.scales import _NORM_GRID
+from tacit.bounding.norms import _NORM_GRID
 from tacit.problems import SQUARED_HINGE
 
 from .cases import CASES, TEXT, D, private_fit, quiet, sample

@@ -56,11 +56,14 @@ def test_a_lone_vote_shows_with_the_probability_it_may_and_not_much_less(adjacen
     assert 0.999 * d0 / columns <= tail <= d0 / columns
 
 
-def test_without_the_vote_itself_in_the_threshold_the_tail_is_too_large():
-    class Lower(ThresholdedCounts):
-        def threshold(self, grid, d0):
-            return super().threshold(grid, d0) - 1.0
+class Lower(ThresholdedCounts):
+    """A threshold without the vote itself."""
 
+    def threshold(self, grid, d0):
+        return super().threshold(grid, d0) - 1.0
+
+
+def test_without_the_vote_itself_in_the_threshold_the_tail_is_too_large():
     tail = tail_of_one_vote(Lower(1, 1000, 20), At("add-remove", 1.0, 1e-9))
     assert tail > 10 * 1e-9
 
@@ -97,7 +100,7 @@ def test_audits_find_no_more_than_the_coin_and_the_gaussian_allow(adjacency):
 
 
 class Quiet(ThresholdedCounts):
-    """Counts against a threshold without any noise: what the audit must not let pass."""
+    """A threshold without noise: what the audit must not let pass."""
 
     def draw(self, grant, votes):
         grant.take()
@@ -127,7 +130,7 @@ def test_a_mutant_without_noise_or_without_a_threshold_is_caught(adjacency, muta
 
 
 class Twice(ThresholdedCounts):
-    """Everybody votes for two values of a column: their own, and the same in capitals."""
+    """Two votes a person in a column: for their own value, and for the same in capitals."""
 
     def counts(self, votes):
         doubled = [[v for value in column for v in (value, value.upper())] for column in votes]

@@ -76,12 +76,27 @@ def test_parties_must_agree(document, tmp_path):
         loaded(changed, tmp_path)
 
 
+def edit_columns(model, **told):
+    for column in model["attributes"]["columns_"]["tuple"]:
+        if column["coded"]["is_text"]:
+            column["coded"].update(told)
+
+
+def without_guarantee(model):
+    model.update(guarantee=None)
+    del model["attributes"]["plan_"]
+
+
 ENCODERS = {
     "no part of delta": lambda model: model["guarantee"].update(d0=0.0),
     "no part, no plan": lambda model: (model["guarantee"].update(d0=0.0), model["attributes"].pop("plan_")),
     "a small part, no plan": lambda model: (model["guarantee"].update(d0=1e-30), model["attributes"].pop("plan_")),
-    "no guarantee": lambda model: (model.update(guarantee=None), model["attributes"].pop("plan_")),
+    "no guarantee": lambda model: without_guarantee(model),
     "no guarantee, a plan": lambda model: model.update(guarantee=None),
+    "not found, it says": lambda model: edit_columns(model, found=False),
+    "not found, no guarantee": lambda model: (edit_columns(model, found=False), without_guarantee(model)),
+    "of a type": lambda model: edit_columns(model, found=False, typed=True),
+    "found and of a type": lambda model: edit_columns(model, typed=True),
     "declared, as other ones": lambda model: model["parameters"].update(categories={"dict": {"kind": ["z"]}}),
     "declared and found": lambda model: model["parameters"].update(categories={"dict": {"size": ["L", "S"]}}),
 }
@@ -96,6 +111,16 @@ def test_found_categories_need_a_guarantee_with_a_part_of_delta(name, edit, docu
     with pytest.raises(
         ValueError, match=r"plan_ and the guarantee keep different parts|there must be a plan|categories|to parse"
     ):
+        loaded(changed, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["encoder of declared types", "encoder of an enum", "encoder of declared ones"])
+def test_declared_categories_say_that_they_are(name, document, tmp_path):
+    """They cost nothing, so there is no guarantee; the file then says who declared them."""
+    changed = document(name)
+    assert loaded(changed, tmp_path).guarantee_ is None
+    edit_columns(changed["model"], typed="declared ones" in name)
+    with pytest.raises(ValueError, match="that they are declared, that a type declares them, or that they were found"):
         loaded(changed, tmp_path)
 
 

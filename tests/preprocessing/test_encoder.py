@@ -289,43 +289,6 @@ def test_bad_parameters_are_refused(parameters, error, message):
     assert steps == []
 
 
-def random_column(rng, n):
-    """A column of any kind that people have."""
-    kind = rng.integers(9)
-    holes = rng.random(n) < rng.choice([0.0, 0.2, 1.0])
-    if kind == 0:
-        return np.where(holes, np.nan, rng.normal(size=n))
-    if kind == 1:
-        return rng.integers(-5, 5, n)
-    if kind == 2:
-        return rng.random(n) < 0.5
-    if kind == 3:
-        return pd.array(rng.integers(0, 9, n), dtype="Int64").astype(object)
-    words = np.array(["", "?", "1", "01", "nan", "ä=b", "x" * 300, "line\nbreak", "NA", "\u202e"], dtype=object)
-    values = words[rng.integers(0, len(words), n)]
-    return np.where(holes, None, values)
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_any_table_of_these_is_encoded_alike_by_pandas_and_polars(seed):
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 60))
-    columns = {f"c{k}": random_column(rng, n) for k in range(int(rng.integers(1, 8)))}
-    both = [pd.DataFrame(columns), pl.DataFrame({name: list(column) for name, column in columns.items()})]
-    marked = [name for name in columns if rng.random() < 0.3]
-    epsilon = float(rng.choice([0.1, 100.0, math.inf]))
-    outputs = []
-    for frame in both:
-        encoder = PrivateEncoder(epsilon, delta=1e-4, missing_indicator=marked, random_state=seed).fit(frame)
-        Z = encoder.transform(frame)
-        assert Z.shape == (n, len(encoder.get_feature_names_out()))
-        outputs.append(encoder.categories_)
-    # What is text to pandas (objects that are whole numbers) may be a number to polars; all else is the same.
-    shared = outputs[0].keys() & outputs[1].keys()
-    if math.isinf(epsilon) or outputs[0].keys() == outputs[1].keys():
-        assert all(outputs[0][name] == outputs[1][name] for name in shared)
-
-
 def test_a_vote_decides_whether_a_column_is_a_number_and_cells_of_the_other_kind_are_holes():
     rng = np.random.default_rng(0)
     age = rng.integers(20, 60, 600).astype(str).astype(object)

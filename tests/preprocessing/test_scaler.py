@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+import tacit
 from tacit import PrivateScaler
 from tacit.privacy import compose
 from tacit.utils import expected_failed_checks
@@ -170,7 +171,7 @@ def test_bad_parameters_raise(parameters, error, message):
         PrivateScaler(**parameters).fit(table(50))
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("bad", [math.inf, -math.inf])
 @either
 def test_values_that_are_not_finite_raise_and_are_not_fitted(form, bad):
     X = table(50)
@@ -196,3 +197,60 @@ def test_a_seed_warns():
 def test_a_delta_of_one_over_n_warns():
     with pytest.warns(UserWarning, match="not below 1/n"):
         PrivateScaler(epsilon=100.0, delta=0.1).fit(table(50))
+
+
+# --- what is declared, and what is missing ---------------------------------------------------------------------------
+
+BOUNDS = {0: (-3.0, 13.0), 1: (-4.0, 4.0), 2: (-4.0, 0.0)}
+
+
+def test_declared_columns_take_no_part_in_the_histograms():
+    with transcript() as steps:
+        scaler = PrivateScaler(3.0, random_state=0, bounds={0: BOUNDS[0]}).fit(table())
+    assert [step.value.shape[0] for step in steps] == [2, 2]
+    np.testing.assert_allclose(scaler.mean_, [5.0, 0.0, -2.0], atol=0.3)
+    assert (scaler.clip_low_[0], scaler.clip_high_[0]) == BOUNDS[0]
+
+
+def test_where_all_columns_are_declared_nothing_is_released():
+    with transcript() as steps:
+        scaler = PrivateScaler(bounds=BOUNDS).fit(table())
+    assert steps == []
+    assert scaler.guarantee_ is None
+    X = np.vstack([np.array(list(BOUNDS.values())).T, table(10)])
+    Z = scaler.transform(X)
+    np.testing.assert_allclose(Z[0], [-math.sqrt(3), -math.sqrt(3), -3.0])  # from a bound of 0 on it is [-1, 3]
+    np.testing.assert_allclose(Z[1], [math.sqrt(3), math.sqrt(3), 1.0])
+    np.testing.assert_allclose(scaler.inverse_transform(Z), X)  # nothing inside the bounds is clipped
+
+
+@pytest.mark.filterwarnings("ignore:the budget is too small")
+def test_types_declare_truth_values_only_where_they_are_trusted():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table(50) > 0.0, columns=["a", "b", "c"])
+    assert PrivateScaler(trust_dtypes=True).fit(frame).guarantee_ is None
+    assert PrivateScaler(trust_dtypes=True).fit(frame.astype("boolean").astype("bool").to_numpy()).guarantee_ is None
+    assert PrivateScaler().fit(frame).guarantee_ is not None
+    with pytest.raises(TypeError, match="trust_dtypes must be True or False"):
+        PrivateScaler(trust_dtypes="yes").fit(frame)
+
+
+@pytest.mark.parametrize("form", [{}, {"row_norm": 30.0}, {"bounds": BOUNDS}, {"bounds": {1: BOUNDS[1]}}])
+def test_what_is_missing_stands_at_the_centre(form):
+    X = table(2000)
+    X[::9, 1] = math.nan
+    scaler = PrivateScaler(epsilon=3.0, random_state=0, **form).fit(X)
+    Z = scaler.transform(X)
+    np.testing.assert_array_equal(Z[::9, 1], 0.0)
+    assert np.all(np.isfinite(Z))
+    np.testing.assert_allclose(scaler.to_sklearn().transform(X), Z, atol=1e-9)
+
+
+def test_a_file_of_a_scaler_without_a_guarantee_has_the_scales_that_are_declared(tmp_path):
+    scaler = PrivateScaler(bounds=BOUNDS).fit(table())
+    path = tmp_path / "scaler.json"
+    tacit.save(scaler, path)
+    np.testing.assert_array_equal(tacit.load(path).transform(table()), scaler.transform(table()))
+    scaler.mean_ = scaler.mean_ + 1.0
+    with pytest.raises(ValueError, match="declared bounds for all columns"):  # what would not be read is not written
+        tacit.save(scaler, path)

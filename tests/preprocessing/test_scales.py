@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit.bounding.scales import LabelScale, MagnitudeScale, MomentScale, NormScale, Scaling
+from tacit.blocks import Scaling
+from tacit.bounding.norms import MomentScale, NormScale
+from tacit.bounding.scales import LabelScale, MagnitudeScale
 from tacit.bounding.templates import Reader
 from tacit.privacy import Budget, Gate, Plan
 from tacit.privacy.mechanisms import Quantile, selection
@@ -272,6 +274,31 @@ def test_columns_that_are_lost_in_noise_take_a_scale_all_the_same(epsilon, adjac
         assert np.all((found.scale > 0) & np.isfinite(found.scale))
         assert len(steps) == 2  # the second release is made whether or not columns were found
     assert max(lost) > 0
+
+
+def test_a_lost_column_among_others_takes_a_pooled_scale():
+    """Where bins are clear columns are read alone: one that is spread over all of them shows nothing in any."""
+    rng = np.random.default_rng(13)
+    X = rng.normal(0.0, 20.0, size=(3000, 4))
+    X[:, 2] = rng.choice([-1.0, 1.0], 3000) * 2.0 ** rng.uniform(-24.0, 24.0, 3000)
+    lost = 0
+    for seed in range(8):
+        found = spend(MagnitudeScale(3000, 4), X, 0.15, seed=seed)
+        if found.lost:
+            assert found.centre[2] == 0.0
+            assert 20.0 / 2 < found.scale[2] < 20.0 * 2  # that of the others, in powers of two
+            lost += found.lost
+    assert 5 <= lost <= 8  # a bin of pure noise passes for a scale now and then
+
+
+def test_a_single_column_that_is_lost_has_the_scale_one():
+    lost = 0
+    for seed in range(10):
+        found = spend(LabelScale(2), np.full(2, 50.0), 1e-3, seed=seed)
+        if found.lost:
+            assert (found.centre[0], found.scale[0]) == (0.0, 1.0)
+            lost += 1
+    assert lost >= 8  # a bin of pure noise passes for a scale now and then
 
 
 def test_with_no_rows_to_speak_of_scales_are_what_is_believed_beforehand():

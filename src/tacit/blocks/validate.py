@@ -7,10 +7,16 @@ the string that is not a number; what is raised here keeps the kind of error and
 import re
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
 _WORDS = ("object", "str", "category", "categorical", "enum")
+_NUMBERS = re.compile(r"(u?int|float)\d|bool|double|decimal|null|sparse", re.IGNORECASE)
+_NOT_NUMBERS = (
+    *("could not convert", "The DType", "setting an array element", "float() argument", "Complex data", "must be real"),
+    *("can't convert", "Cannot cast", "Cannot convert", "cannot convert"),
+)
 _DATES = ("datetime", "date", "time", "duration", "period")
 _RESHAPE = (
     " Reshape your data either using array.reshape(-1, 1) if it has a single feature"
@@ -44,16 +50,33 @@ def _refuse_dates(X: Any) -> None:
 
 
 def _of_column(X: Any, message: str) -> str | None:
-    """Which column is to blame that a frame holds no numbers, by its declared type, and what to do about it.
+    """Which column is to blame that a frame cannot be taken as numbers, and what to do about it.
 
-    A column is named by its type alone, never by what it holds. Names of columns are public.
+    What is no number is named by the type of its column alone, never by what it holds. Names of columns are public.
     """
-    if not message.startswith(("could not convert", "The DType")) or not hasattr(X, "columns"):
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return None
+    if message.startswith("Input X contains infinity"):
+        return _infinite(X)
+    if not message.startswith(_NOT_NUMBERS):
         return None
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        kind = str(dtype)
+        kind = str(dtype).partition("(")[
+            0
+        ]  # in brackets polars has what was read off the rows, such as names of fields
         if kind.lower().startswith(_WORDS):
-            return f"column {str(name)!r} of dtype {kind.partition('(')[0]}: encode it with PrivateEncoder, or drop it"
+            return f"column {str(name)!r} of dtype {kind}: encode it with PrivateEncoder, or drop it"
+        if not _NUMBERS.match(kind):
+            return f"column {str(name)!r} of dtype {kind}: convert it to numbers or text, or drop it"
+    return None
+
+
+def _infinite(X: Any) -> str | None:
+    """The first column of a frame that holds infinity."""
+    for place, name in enumerate(X.columns):
+        column = X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place)
+        if np.isinf(column.to_numpy()).any():
+            return f"column {str(name)!r} holds infinity; NaN stands for what is missing"
     return None
 
 

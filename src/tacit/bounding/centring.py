@@ -4,19 +4,25 @@ Privacy
 -------
 All releases are Gaussian, so that a plan of `gauss`, `power` or `mod-sulq` is exactly mu-GDP.
 
-- "row norm" (unless `row_norm` is declared): a histogram of row norms in powers of two. One row is in one bin:
-  sensitivity 1, and sqrt(2) for replace-one.
-- "mean" (if `center`): the sum of rows clipped to R_0 = row_norm: R_0, and 2 R_0. Sums are of floats; their rounding
-  is in the sensitivity.
+- "row norm" (unless `row_norm`, or bounds of all columns, are declared): a histogram in powers of two of the norms of
+  rows, without their declared columns. One row is in one bin: sensitivity 1, and sqrt(2) for replace-one.
+- "mean" (if `center`): the sum of x - c, clipped to norm R_0: R_0, and 2 R_0. Sums are of floats; their rounding is in
+  the sensitivity. Of columns without declared bounds c is 0, and R_0 the row norm. A declared column is clipped to its
+  bounds, c is their middle (0 where rows are sparse), and no value is farther from c than h. So no row is longer than
+  the root of R^2 and all h^2, with R the norm of what is not declared; R_0 is that.
 - "radius" (unless `center_norm`, or `row_norm` without centring, is declared): a histogram of the rows' distances from
   the mean in units of R_0: 1, and sqrt(2).
 
-The mean is shrunk towards zero by its own noise (James and Stein). The radius is a quantile read off the histogram; n
-is public, so ranks are counted from both ends. Which quantile is a rule in n, d and the budget alone: a quarter where
+A missing value stands at c for the mean, and at the mean after that: it adds nothing to a distance. Both are functions
+of the row and of released numbers.
+
+The mean is shrunk towards c by its own noise (James and Stein). The radius is a quantile read off the histogram; n is
+public, so ranks are counted from both ends. Which quantile is a rule in n, d and the budget alone: a quarter where
 there is much noise, as rows that are all scaled to one length show their directions with the least noise, and all rows
 where there is none.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,8 +32,10 @@ from tacit._types import Floats
 from tacit.blocks.centred import Centre, CentredRows
 from tacit.blocks.table import Table
 from tacit.bounding import magnitudes
+from tacit.bounding.mending import mended, without
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
+from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
 
 _NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
@@ -55,10 +63,17 @@ class Centring:
         """Which part of the rows lies within the radius."""
         return 1.0 - (1.0 - _LEAST_QUANTILE) * min(1.0, self.task.nu / _NOISY)
 
+    @property
+    def bounds(self) -> Bounds:
+        """What columns are declared to lie between."""
+        free = np.full(self.task.d, np.inf)
+        return self.task.bounds or Bounds(-free, free)
+
     @cached_property
     def releases(self) -> tuple[Release, ...]:
         """In the order they are made: what is not declared."""
-        norm = [Release("row norm", "gaussian", share=_NORM_SHARE)] if self.task.row_norm is None else []
+        known = self.task.row_norm is not None or self.bounds.are_whole
+        norm = [] if known else [Release("row norm", "gaussian", share=_NORM_SHARE)]
         mean = [Release("mean", "gaussian", share=_MEAN_SHARE)] if self.task.center else []
         radius = [Release("radius", "gaussian", share=_RADIUS_SHARE)] if self.radius is None else []
         return (*norm, *mean, *radius)
@@ -70,24 +85,41 @@ class Centring:
 
     def run(self, table: Table, gate: Gate) -> CentredRows:
         """Centred rows, with the mean and the radius that were declared or released."""
-        zero = np.zeros(self.task.d)
+        middle = self._middle()
+        rows = mended(table, self.task.bounds, middle)
         norm, lost = self.task.row_norm, False
         if norm is None:
-            found = _scale(gate, table.distances(zero))
-            norm, lost = found or 1.0, found is None
-        mean = self._mean(table, norm, gate) if self.task.center else zero
+            norm, lost = self._norm(rows, gate)
+        mean = self._mean(rows, Centre(middle, norm), gate) if self.task.center else middle
+        rows = mended(table, self.task.bounds, mean)
         radius = self.radius
         if radius is None:
-            widest = norm + float(np.linalg.norm(mean))
-            radius = self._radius(table.distances(mean), widest, gate)
-        return CentredRows(table, Centre(mean, radius, lost))
+            radius = self._radius(rows.distances(mean), norm + float(np.linalg.norm(mean - middle)), gate)
+        return CentredRows(rows, Centre(mean, radius, lost))
 
-    def _mean(self, table: Table, norm: float, gate: Gate) -> Floats:
-        n, d = self.task.n, self.task.d
-        rows = CentredRows(table, Centre(np.zeros(d), norm))
+    def _middle(self) -> Floats:
+        """Where declared columns are centred for the mean: sparse rows, and rows that are not centred, at zero."""
+        if self.task.bounds is None or self.task.sparse or not self.task.center:
+            return np.zeros(self.task.d)
+        return self.bounds.middle
+
+    def _norm(self, rows: Table, gate: Gate) -> tuple[float, bool]:
+        """A bound on how far most rows are from the middle, and whether it was lost in the noise."""
+        declared = self.bounds.declared
+        farthest = np.maximum(self.bounds.high - self._middle(), self._middle() - self.bounds.low)
+        inside = float(np.linalg.norm(farthest[declared]))
+        if self.bounds.are_whole:
+            return inside, False
+        found = _scale(gate, without(rows, declared).distances(np.zeros(self.task.d)))
+        return math.hypot(found or 1.0, inside), found is None
+
+    def _mean(self, table: Table, about: Centre, gate: Gate) -> Floats:
+        """The mean, drawn towards the middle by its noise; of declared columns it lies between the bounds."""
+        n, rows = self.task.n, CentredRows(table, about)
         sensitivity = rows.sum_sensitivity()
-        mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * norm), rows.sum()) / n
-        return magnitudes.shrunk(mean, gate.noise("mean", sensitivity) / n)
+        mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * about.radius), rows.sum()) / n
+        found = about.mean + magnitudes.shrunk(mean, gate.noise("mean", sensitivity) / n)
+        return np.clip(found, self.bounds.low, self.bounds.high)
 
     def _radius(self, distances: Floats, widest: float, gate: Gate) -> float:
         edges = np.concatenate([[0.0], widest * _RADII])

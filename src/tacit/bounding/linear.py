@@ -9,15 +9,9 @@ from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Scaling, TableRows, clip_rows
-from tacit.bounding.scales import (
-    DeclaredScale,
-    LabelScale,
-    MagnitudeScale,
-    MomentScale,
-    NormScale,
-    PooledScale,
-    RawScale,
-)
+from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
+from tacit.bounding.norms import MomentScale, NormScale
+from tacit.bounding.scales import LabelScale, MagnitudeScale, PooledScale
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
@@ -28,7 +22,7 @@ _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, 
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
-Features = MagnitudeScale | PooledScale | MomentScale | NormScale | DeclaredScale | RawScale
+Features = MagnitudeScale | PooledScale | MomentScale | NormScale | DeclaredScale | SparseScale | RawScale
 
 
 class Found(Protocol):
@@ -131,14 +125,17 @@ class LinearBounding:
         """By what is declared, how the data is stored, and what the algorithm asks for: `raw`, the user's units."""
         label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
         bounds = task.bounds
-        if bounds is not None and entry_bound is None and layout == "entries":
+        if bounds is not None and entry_bound is None and layout == "entries" and bounds.are_whole:
             entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features | None
         if entry_bound is not None:
             features = None
+        elif bounds is not None and task.sparse:
+            features = SparseScale.of(task.n, bounds)
+        elif bounds is not None and raw:
+            features = RawScale(bounds)
         elif bounds is not None:
-            pools = layout == "columns"
-            features = RawScale(bounds) if raw else DeclaredScale.of(task.n, bounds, task.budget, pools=pools)
+            features = DeclaredScale.of(task.n, bounds, pools=task.budget if layout == "columns" else None)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -198,11 +195,14 @@ class LinearBounding:
                 scaling = Scaling(np.zeros(d), np.full(d, scale), math.inf)
                 return scaling, csc_array(Z) if self.layout == "columns" else Z
             scaling = _unscaled(d, _ENTRY_OF_NORM * bound)
+        elif isinstance(features, SparseScale):
+            bound = features.run(gate, X)
+            if self.layout != "entries":
+                scaling, Z = features.rows(X, bound)
+                return scaling, csc_array(Z) if self.layout == "columns" else Z
+            scaling = _unscaled(d, max(_ENTRY_OF_NORM * bound, features.bounds.farthest))
         else:
             scaling = features.run(gate, X)
-            if self.task.sparse:
-                Z = _scaled_sparse(X, scaling)
-                return scaling, csc_array(Z) if self.layout == "columns" else Z
             if self.layout == "entries":
                 scaling = replace(scaling, limit=_ENTRY_OF_SCALE, bounds=self.task.bounds)
         if not self.task.fit_intercept:
@@ -213,15 +213,6 @@ class LinearBounding:
 def _unscaled(d: int, bound: float) -> Scaling:
     """The user's units, with entries clipped to a bound."""
     return Scaling(np.broadcast_to(0.0, d), np.broadcast_to(1.0, d), bound)
-
-
-def _scaled_sparse(X: csr_array, scaling: Scaling) -> csr_array:
-    """Entries clipped to declared bounds, which hold 0, and scaled: rows have norm sqrt(d) at most.
-
-    What is not a number becomes zero: bounds are enforced, whatever was let through before.
-    """
-    clipped = np.clip(X.data, scaling.low[X.indices], scaling.high[X.indices]) / scaling.scale[X.indices]
-    return csr_array((np.where(np.isnan(clipped), 0.0, clipped), X.indices, X.indptr), shape=X.shape)
 
 
 def _uncentred(scaling: Scaling) -> Scaling:

@@ -1,39 +1,30 @@
-"""Private centres and scales: what a fit needs to know about units, released inside its own budget.
+"""Private centres and scales of dense columns: what a fit needs to know about units, released inside its own budget.
 
-Six ways, by what is declared, how the data is stored and how much there is of it. Each has `releases` (its part of
-the plan, from public numbers alone) and `run`, which spends them and returns a `Scaling`:
+Each way has `releases` (its part of the plan, from public numbers alone) and `run`, which spends them and returns a
+`Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
   each column's rough centre and magnitude, the second its mean and spread around that.
 - `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
   for all columns, and no centring.
-- `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
-- `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
-  centring, which would fill the zeros.
-- `DeclaredScale`: bounds of columns are declared. What lies between them is brought to [-sqrt(3), sqrt(3)], which
-  releases nothing; one of the others finds the units of the columns that are left.
-- `RawScale`: the same for a solver that takes columns as they are.
 
-`LabelScale` does for the target of a regression what `MagnitudeScale` does for a column.
+`LabelScale` does for the target of a regression what `MagnitudeScale` does for a column. Where a row norm bounds the
+rows see `tacit.bounding.norms`, where columns have declared bounds `tacit.bounding.declared`.
 
 Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
 one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
-to d, so that |c|^2 <= d^2, attained by d equal entries; of two rows c.c' >= 0, so that |c - c'|^2 <= 2 d^2. The
-pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under replace-one
-(`tacit.blocks.Moves`).
+to d, so that |c|^2 <= d^2, attained by d equal entries; of two rows c.c' >= 0, so that |c - c'|^2 <= 2 d^2.
 Everything after a release reads released numbers only. Results say when a column was lost in the noise, which is
 public.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Moves, Scaling, TableRows, clip_rows
+from tacit.blocks import Scaling, TableRows
 from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
@@ -41,17 +32,13 @@ from tacit.bounding.templates import Reader
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
 from tacit.privacy import Budget, Gate, Release
-from tacit.privacy.mechanisms import GaussianVector, Quantile, Sensitivity
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems.bounds import Bounds
 
-_BLOCK = 1 << 14
 _LEAST_SHARE = 0.15
 _JOINED = 4.0  # deviations of the noise, below which a bin may be there by chance next to one that is not
 _MANY_COLUMNS = 500  # tables with fewer tend to have a unit for each column, which one scale cannot serve
 _NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single columns are not worth their cost
-_REACH = math.sqrt(3.0)  # what declared bounds are brought to: values spread evenly between them have deviation 1
-_NORM_QUANTILE = 0.95
-_NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
 
 
 @dataclass(frozen=True)
@@ -183,140 +170,6 @@ class PooledScale:
         scale = magnitudes.pooled_scale(noisy, magnitudes.surviving(noisy, noise, 1))
         lost = self.d if scale is None else 0
         return Scaling(np.zeros(self.d), np.full(self.d, scale or 1.0), magnitudes.LIMIT, lost, pooled=True)
-
-
-@dataclass(frozen=True)
-class MomentScale:
-    """Centre and scale of every column of a dense table whose row norms are declared."""
-
-    n: int
-    d: int
-    row_norm: float
-    name: str = "scale"
-
-    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
-        """A twentieth: the moments of bounded rows are easy to find."""
-        return 0.05
-
-    def releases(self, share: float) -> tuple[Release, ...]:
-        """One joint release of first and second moments."""
-        return (Release(f"{self.name}: moments", "gaussian", share=share),)
-
-    def run(self, gate: Gate, X: Table) -> Scaling:
-        """Spend the release; rows are clipped to the declared norm, never trusted."""
-        sensitivity = Moves(self.n, depth=self.n).moments()
-        name = f"{self.name}: moments"
-        error = gate.noise(name, sensitivity) / self.n
-        sums = np.zeros((2, self.d))
-        for start in range(0, self.n, _BLOCK):
-            block = X[start : start + _BLOCK]
-            present = np.where(np.isnan(block), 0.0, block)  # what is missing adds nothing
-            rows = np.asarray(clip_rows(present, self.row_norm), dtype=np.float64) / self.row_norm
-            sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
-        first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
-        # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
-        # out of the noise by chance would move rows farther than no centring does.
-        mean = magnitudes.shrunk(first, error)
-        weight = 1.0 / (1.0 + (error * self.d) ** 2)
-        variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
-        floor = 0.09 * float(variance.mean())
-        scale = np.sqrt(np.maximum(variance, floor if floor > 0.0 else 1.0 / self.d))
-        return Scaling(self.row_norm * mean, self.row_norm * scale, magnitudes.LIMIT)
-
-
-@dataclass(frozen=True)
-class NormScale:
-    """One scale for all columns of a sparse table: the row norm over sqrt(d), so that rows get norm sqrt(d)."""
-
-    n: int
-    d: int
-    row_norm: float | None = None
-    name: str = "scale"
-
-    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
-        """Nothing where the norm is declared; a quantile costs little."""
-        return 0.0 if self.row_norm is not None else 0.05
-
-    def releases(self, share: float) -> tuple[Release, ...]:
-        """A private selection, unless the norm is declared."""
-        return () if self.row_norm is not None else (Release(f"{self.name}: row norm", "exponential", share=share),)
-
-    def run(self, gate: Gate, norms: Floats) -> float:
-        """The bound on row norms, from the norms of the rows."""
-        if self.row_norm is not None:
-            return self.row_norm
-        name = f"{self.name}: row norm"
-        # Every bound above the longest row scores alike, so lower ones are preferred: as steeply as leaves the whole
-        # preference, over the grid, half of what the scores of the data can say.
-        e0 = 1.0 / max(gate.multiplier(name), 1e-9)
-        steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
-        return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)
-
-
-@dataclass(frozen=True, eq=False)
-class DeclaredScale:
-    """Columns with declared bounds, which cost nothing; the units of the others are found.
-
-    Sparse columns are not centred, and all of them must be declared.
-    """
-
-    n: int
-    bounds: Bounds
-    rest: "MagnitudeScale | PooledScale | None"
-
-    @classmethod
-    def of(cls, n: int, bounds: Bounds, budget: Budget, *, pools: bool) -> "DeclaredScale":
-        """With one scale for all columns that are not declared, if they are many and it `pools` them, or one each."""
-        others = int(np.count_nonzero(~bounds.declared))
-        if not others:
-            return cls(n, bounds, None)
-        pooled = pools and PooledScale.is_due(n, others, budget)
-        return cls(n, bounds, PooledScale(n, others) if pooled else MagnitudeScale(n, others))
-
-    def share(self, budget: Budget, columns: int) -> float:
-        """That of the columns that are not declared."""
-        return 0.0 if self.rest is None else self.rest.share(budget, columns - int(self.bounds.declared.sum()))
-
-    def releases(self, share: float) -> tuple[Release, ...]:
-        """Those of the columns that are not declared."""
-        return () if self.rest is None else self.rest.releases(share)
-
-    def run(self, gate: Gate, X: Any) -> Scaling:
-        """Spend the releases, if any."""
-        low, high, declared = self.bounds.low, self.bounds.high, self.bounds.declared
-        if issparse(X) and not isinstance(X, TableRows):
-            return Scaling(np.zeros(len(low)), self.bounds.reach, 1.0, bounds=self.bounds)
-        found = Scaling(np.zeros(0), np.zeros(0), LIMIT) if self.rest is None else self.rest.run(gate, X[:, ~declared])
-        centre, scale = np.empty(len(low)), np.empty(len(low))
-        scale[declared] = (high[declared] - low[declared]) / (2 * _REACH)
-        centre[declared] = low[declared] + _REACH * scale[declared]
-        centre[~declared], scale[~declared] = found.centre, found.scale
-        if found.bounds is not None:
-            low, high = low.copy(), high.copy()
-            low[~declared], high[~declared] = found.bounds.low, found.bounds.high
-        return Scaling(centre, scale, LIMIT, found.lost, found.pooled, Bounds(low, high))
-
-
-@dataclass(frozen=True, eq=False)
-class RawScale:
-    """Columns as they are, clipped to their declared bounds and over the largest size there. Nothing is released.
-
-    There is no centring, and what is asked of weights is meant for the user's units: the division is arithmetic.
-    """
-
-    bounds: Bounds
-
-    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
-        """Nothing."""
-        return 0.0
-
-    def releases(self, share: float) -> tuple[Release, ...]:  # noqa: ARG002
-        """None."""
-        return ()
-
-    def run(self, gate: Gate, X: Any) -> Scaling:  # noqa: ARG002
-        """Values of size 1 at most."""
-        return Scaling(np.zeros(len(self.bounds.low)), self.bounds.reach, 1.0, bounds=self.bounds)
 
 
 @dataclass(frozen=True)

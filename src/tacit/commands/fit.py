@@ -142,8 +142,9 @@ def _check_export(table: tables.Frame) -> None:
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     if texts:
         raise ValueError(
-            f"--sklearn needs to know what {quoted(texts)} hold, as scikit-learn has no counterpart for what is found"
-            " privately. Nothing was spent; declare each by --numbers, --categories or --drop, or leave --sklearn out"
+            f"--sklearn needs to know what {quoted(texts)} hold: of what is found privately some has no counterpart in"
+            " scikit-learn. Nothing was spent; declare each by --numbers, --categories or --drop, or leave --sklearn"
+            " out and call to_sklearn() on what tacit.load reads"
         )
 
 

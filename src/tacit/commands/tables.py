@@ -125,7 +125,10 @@ def header(path: Path, separator: str | None = None) -> list[str]:
         options |= {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
         names = _reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
     if len(set(names)) < len(names) or "" in names:
-        raise ValueError(f"{path}: the names of the columns, in its first line, must be distinct and not empty")
+        raise ValueError(
+            f"{path}: the names of the columns, in its first line, must be distinct and not empty (pandas leaves that"
+            " of its index empty: to_csv(index=False))"
+        )
     return list(names)
 
 
@@ -177,8 +180,9 @@ def _typed(name: str, values: Any, *, as_text: bool) -> Any:
     known = (of.is_boolean, of.is_integer, of.is_floating, of.is_decimal, of.is_null, of.is_string, of.is_large_string)
     dated = of.is_date(kind) or of.is_timestamp(kind) or of.is_duration(kind)  # whose types pandas has, too
     if not as_text and not dated and not any(check(kind) for check in known):
+        kept = str(kind).partition("<")[0]  # a struct lists its fields, which may be read off the rows
         raise ValueError(
-            f"column {name!r} is of type {kind}, which is neither text nor a number: convert it or leave it out"
+            f"column {name!r} is of type {kept}, which is neither text nor a number: convert it or leave it out"
         )
     whole = {getattr(pa, word.lower())(): getattr(pd, f"{word}Dtype")() for word in _WHOLE}
     mapper = (whole | {pa.bool_(): pd.BooleanDtype()}).get

@@ -22,7 +22,7 @@ from tacit.estimators.fit import FewRowsWarning, Fitted
 from tacit.kernels.rows import dense_margins
 from tacit.privacy import Budget, Unit, checks
 from tacit.problems import SQUARED, Loss, Penalty
-from tacit.problems.bounds import Bounds, declared_pairs
+from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
 from tacit.problems.declared import coefficient_bounds, declared_size, interval, inverse_strength, penalty_strength
 from tacit.problems.task import LinearTask
 from tacit.solvers import Solver, check_solver, is_table
@@ -54,6 +54,7 @@ class PrivateLinearModel(BaseEstimator):
     adjacency: str = "add-remove"
     _: KW_ONLY
     bounds: Any = None
+    trust_dtypes: bool = False
     row_norm: float | None = None
     solver: str | Solver = "auto"
     fit_intercept: bool = True
@@ -64,6 +65,7 @@ class PrivateLinearModel(BaseEstimator):
     def _validated(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X as a float array or CSR, y as an array; what is bad raises here, before any budget is spent."""
         self._check_parameters()
+        self._truths = truths(X, trusted=self.trust_dtypes)
         checked: Any = validated(self, X, y, ensure_min_samples=2, **_ROWS, ensure_all_finite="allow-nan", **options)
         X, y = checked
         if not isinstance(X, np.ndarray):
@@ -94,6 +96,7 @@ class PrivateLinearModel(BaseEstimator):
         check_terms(self)
         coefficient_bounds(self.coef_bounds)
         declared_pairs(self.bounds)
+        check_trust(self.trust_dtypes)
         for name, value in self.get_params(deep=False).items():
             if name in _CHECKS and not (value is None and name in _MAY_BE_NONE):
                 _CHECKS[name](name, value)
@@ -108,13 +111,9 @@ class PrivateLinearModel(BaseEstimator):
 
     def _bounds_of(self, X: Any) -> Bounds | None:
         """The declared bounds of the columns of X."""
-        bounds = Bounds.of(self.bounds, X.shape[1], getattr(self, "feature_names_in_", None))
-        if bounds is not None and not isinstance(X, np.ndarray | TableRows):
-            if not bounds.are_whole:
-                raise ValueError("bounds must be declared for all columns of sparse rows, or for none of them")
-            if np.any((bounds.low > 0.0) | (bounds.high < 0.0)):
-                raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
-        return bounds
+        typed = () if self.row_norm is not None else self._truths
+        names, sparse = getattr(self, "feature_names_in_", None), not isinstance(X, np.ndarray | TableRows)
+        return Bounds.of(self.bounds, X.shape[1], names, typed, sparse=sparse)
 
     def _task(
         self,
@@ -154,7 +153,7 @@ class PrivateLinearModel(BaseEstimator):
         self.fill_ = np.array(units.features.centre)
         self.coef_noise_ = model.coef_noise[0] if task.loss == SQUARED else model.coef_noise
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
-        for name in ("coef_path_", "intercept_path_"):  # of an earlier fit
+        for name in ("_truths", "coef_path_", "intercept_path_"):  # of the table, and of an earlier fit
             self.__dict__.pop(name, None)
         if model.path is not None:
             self.coef_path_, self.intercept_path_ = model.path
@@ -202,6 +201,8 @@ class PrivateLinearModel(BaseEstimator):
         """
         coef, intercept = np.array(dense(self.coef_)), np.copy(self.intercept_)
         fill = self.fill_ if hasattr(self, "fill_") else np.clip(0.0, self.clip_low_, self.clip_high_)
+        if not np.all(np.isinf(self.clip_low_)) and np.any(np.isinf(self.clip_low_)):
+            raise TypeError("scikit-learn clips all columns or none, and here bounds of some text columns are declared")
         widest = float(self.clip_high_.max())
         if np.all(np.isinf(self.clip_low_)):
             clip = FunctionTransformer(accept_sparse=True)

@@ -60,7 +60,7 @@ class NamedSteps(BaseEstimator):
         if place.step not in (None, 1):
             raise ValueError("a pipeline can be cut by a slice with a step of 1 only")
         part = type(self)(**(self.get_params(deep=False) | {"steps": self.steps[place], "shares": None}))
-        for name in ("plan_", "guarantee_"):
+        for name in ("plan_", "guarantee_", "_stateless"):
             if hasattr(self, name):
                 setattr(part, name, getattr(self, name))
         if hasattr(self, "steps_"):

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
+from tacit.estimators.rowstage import RowStage
 from tacit.estimators.stage import Facts, Stage
-from tacit.estimators.stages import DEFAULT_SHARES, EncoderStage, staged
+from tacit.estimators.stages import DEFAULT_SHARES, PRIVATE, EncoderStage, staged
 from tacit.privacy import Budget, Gate, Plan, Promise, Release, Unit, checks
 from tacit.privacy.path import promised, useful
 
@@ -33,22 +34,28 @@ class Terms(NamedTuple):
             return checks.open_unit(f"shares[{name!r}]", self.shares[name])
         return DEFAULT_SHARES[type(step)]
 
+    def set_on(self, step: Any) -> Any:
+        """A copy of a private step, with this budget."""
+        return clone(step).set_params(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+
 
 def planned_jointly(steps: Sequence[tuple[str, Any]], X: Any, y: Any, terms: Terms) -> tuple[list[Stage], Promise]:
-    """Every step and every release of private steps; what is bad raises here, before anything is released."""
+    """Every step from the first private one on, and every release; what is bad raises here, before any of them."""
     n = _rows(X)
     budget = Budget.for_rows(n, *terms[:3], stacklevel=4)  # type: ignore[arg-type]
     useful(budget)
     facts, left = Facts(n, -1, X, X), 1.0
     stages: list[Stage] = []
     releases: list[Release] = []
-    for place, (name, given) in enumerate(steps):
-        step = clone(given)
-        step.set_params(epsilon=terms.epsilon, delta=terms.delta, adjacency=terms.adjacency)
-        last = place == len(steps) - 1
-        share = left if last else terms.share(name, step)
-        stage = staged(name, step, facts, y, _part(budget, share))
-        left -= 0.0 if last or not stage.releases else share
+    last = [name for name, step in steps if type(step) in PRIVATE][-1]
+    for name, step in steps:
+        if type(step) not in PRIVATE:
+            stages.append(RowStage(name, step, facts))
+            facts = stages[-1].out
+            continue
+        share = left if name == last else terms.share(name, step)
+        stage = staged(name, terms.set_on(step), facts, y, _part(budget, share))
+        left -= 0.0 if name == last or not stage.releases else share
         if left <= 0.0:
             raise ValueError("shares must leave something for the last private step: they add up to 1 or more")
         releases += _named(name, stage.releases, share)

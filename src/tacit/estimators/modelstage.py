@@ -61,7 +61,7 @@ class LinearStage(Stage):
         shape = self._table
         if shape is None:
             shape = np.broadcast_to(0.0, (facts.n, facts.d))
-            self.step.bounds = _merged(self.step, self._bounds, facts, strict=facts is self._facts)
+            self.step.bounds = merged(self.step, self._bounds, facts, strict=facts is self._facts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of delta, of which the pipeline has warned
             task, targets = self.step._asked(shape, self._y)
@@ -86,7 +86,7 @@ def _check_same_for_all(name: str, step: PrivateLinearModel) -> None:
             )
 
 
-def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
+def merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
     """What is declared of a model's columns, with what the steps before it know: by the numbers of columns.
 
     Where `strict`, before anything is released, bounds of a column that cannot be there are refused.
@@ -98,12 +98,12 @@ def _merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
         raise ValueError("bounds of columns that PrivateScaler scales are -3 and 3: declare none on the model")
     known = {k: (float(low), float(high)) for k, (low, high) in enumerate(zip(facts.low, facts.high, strict=True))}
     known = {k: pair for k, pair in known.items() if math.isfinite(pair[0])}
-    free = {name: k for k, name in enumerate(facts.names or ()) if k not in known}
+    free = {name: k for k, name in enumerate(facts.names or ()) if name and k not in known}
     if isinstance(pairs, tuple):
-        known |= dict.fromkeys(free.values(), pairs)
+        known = dict.fromkeys(range(facts.d), pairs) | known
     elif pairs:
         if not isinstance(told, Mapping) or not all(isinstance(key, str) for key in pairs):
-            raise ValueError("bounds of what PrivateEncoder makes go by name: bounds={'age': (17, 90)}")
+            raise ValueError("bounds of what PrivateEncoder makes go by name, or are one pair: {'age': (17, 90)}")
         unknown = sorted(set(pairs) - set(free))
         if unknown and strict:
             raise ValueError(f"bounds names the column {unknown[0]!r}, which is not a number that reaches the model")

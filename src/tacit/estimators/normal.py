@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import validated
-from tacit.estimators.streams import FLOATS
+from tacit.estimators.streams import ROWS
 
 
 class NormalModel:
@@ -40,8 +41,7 @@ class NormalModel:
 
     def score_samples(self, X: Any) -> Floats:
         """The log-likelihood of each row under a normal law with this mean and covariance; as private as X."""
-        check_is_fitted(self)
-        X = validated(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        X = self._filled(X)
         along, across = self._variances()
         inside = np.square(np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T)
         if is_sparse(X):
@@ -57,6 +57,15 @@ class NormalModel:
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """The mean log-likelihood of the rows. Of data that is not private: the score itself is not."""
         return float(np.mean(self.score_samples(X)))
+
+    def _filled(self, X: Any) -> Any:
+        """X as an array or CSR, with the mean in place of what is missing."""
+        check_is_fitted(self)
+        X = validated(self, X, **ROWS, reset=False)
+        if is_sparse(X):
+            data = np.where(np.isnan(X.data), self.mean_[X.indices], X.data)
+            return csr_array((data, X.indices, X.indptr), shape=X.shape)
+        return np.where(np.isnan(X), self.mean_, X)
 
     def _variances(self) -> tuple[Floats, float]:
         """Of the model along each component, and along all other directions; none is zero, so that it has a density."""

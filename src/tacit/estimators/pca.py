@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,9 +20,10 @@ from tacit.blocks.validate import validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
 from tacit.estimators.normal import NormalModel
-from tacit.estimators.streams import FLOATS, starting_over, stream
-from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM
+from tacit.estimators.streams import ROWS, starting_over, stream
+from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM, TRUST
 from tacit.privacy import Budget, Unit
+from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
 from tacit.problems.declared import declared_size
 from tacit.problems.task import ComponentsTask
 from tacit.solvers import check_solver
@@ -46,6 +49,12 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     {BUDGET}
     center : bool, default=True
         False: second moments about zero, without a mean.
+    bounds : pair, sequence of pairs or dict, default=None
+        What columns lie between, as public knowledge: one pair (low, high) for all columns, one for each (None where
+        nothing is known), or pairs by the names or numbers of some columns. Values are clipped to them, and declared
+        columns take no part in finding the scale of the rows; where all are declared it is not looked for. The mean and
+        the radius still are. Those of sparse rows must hold 0.
+    {TRUST}
     row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for the mean, and for everything if not `center`.
         None: found privately.
@@ -115,6 +124,8 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     adjacency: str = "add-remove"
     _: KW_ONLY
     center: bool = True
+    bounds: Any = None
+    trust_dtypes: bool = False
     row_norm: float | None = None
     center_norm: float | None = None
     solver: str | Solver = "auto"
@@ -143,14 +154,17 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             "power" reads it once for each step in place of the matrix, and twice more.
         """
         self._check_parameters()
+        self._truths = truths(None, trusted=False)  # types of blocks are not looked at
         table = stream(self, starting_over(blocks))
         task, solver = self._asked(table, streamed=True)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def transform(self, X: Any) -> Floats:
-        """Rows in the coordinates of the components; sparse rows stay sparse until they are projected."""
-        check_is_fitted(self)
-        X = validated(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        """Rows in the coordinates of the components; sparse rows stay sparse until they are projected.
+
+        What is missing is at the mean.
+        """
+        X = self._filled(X)
         projected = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
@@ -162,8 +176,8 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             coordinates = coordinates * self._whitening()
         return np.asarray(coordinates @ self.components_ + self.mean_)
 
-    def to_sklearn(self) -> decomposition.PCA:
-        """A fitted scikit-learn PCA that transforms without tacit."""
+    def to_sklearn(self) -> Pipeline:
+        """A fitted scikit-learn pipeline that transforms without tacit: fill in what is missing, then its own PCA."""
         check_is_fitted(self)
         plain = decomposition.PCA(n_components=self.n_components_, whiten=self.whiten)
         for name in ("explained_variance_ratio_", "singular_values_", "components_", "mean_"):
@@ -171,9 +185,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         plain.explained_variance_ = self._whitening() ** 2 if self.whiten else np.copy(self.explained_variance_)
         plain.noise_variance_, plain.n_components_ = self.noise_variance_, self.n_components_
         plain.n_samples_, plain.n_features_in_ = self.guarantee_.n_rows, self.n_features_in_
+        imputer = SimpleImputer().fit(self.mean_[None, :])
         if hasattr(self, "feature_names_in_"):
-            plain.feature_names_in_ = np.copy(self.feature_names_in_)
-        return plain
+            imputer.feature_names_in_ = np.copy(self.feature_names_in_)
+        return make_pipeline(imputer, plain)
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
@@ -181,6 +196,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         for name in ("row_norm", "center_norm", "memory_limit"):
             if getattr(self, name) is not None or name == "memory_limit":
                 declared_size(name, getattr(self, name))
+        declared_pairs(self.bounds)
+        check_trust(self.trust_dtypes)
+        if self.bounds is not None and self.row_norm is not None:
+            raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
         check_solver(self.solver, solvers.PCA_SOLVERS, solvers.__name__)
         for name in ("center", "whiten"):
             if not isinstance(getattr(self, name), bool | np.bool_):
@@ -197,7 +216,8 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _validated(self, X: Any) -> Any:
         """X as an array or CSR; what is bad raises here, before any budget is spent."""
-        return validated(self, X, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
+        self._truths = truths(X, trusted=self.trust_dtypes)
+        return validated(self, X, **ROWS, ensure_min_samples=2)
 
     def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
         """The public facts of a fit, and the solver for them."""
@@ -216,6 +236,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             sparse=table.sparse,
             streamed=streamed,
             row_norm=number(self.row_norm),
+            bounds=self._bounds_of(table),
             k=k,
             center=bool(self.center),
             center_norm=number(self.center_norm),
@@ -224,6 +245,11 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if self._keeps_those_above_noise:
             task = replace(task, k=min(most, solvers.most_candidates(solver, d)))
         return task, solver
+
+    def _bounds_of(self, table: Table) -> Bounds | None:
+        """The declared bounds of the columns."""
+        typed = () if self.row_norm is not None else self._truths
+        return Bounds.of(self.bounds, table.d, getattr(self, "feature_names_in_", None), typed, sparse=table.sparse)
 
     def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""
@@ -239,6 +265,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             spectrum = spectrum.above_noise()
         self.mean_, self.radius_ = centre.mean, centre.radius
         self.plan_, self.guarantee_ = fitted.promise, fitted.guarantee
+        del self._truths
         weight = task.n - 1 if task.center else task.n
         k = len(spectrum.components)
         self.components_, self.n_components_ = spectrum.components, k
@@ -267,5 +294,5 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.estimators.composition import NamedSteps
 from tacit.estimators.fit import tell
 from tacit.estimators.joint import Terms, check_terms, planned_jointly, run_jointly
+from tacit.estimators.rowstage import RowStage
 from tacit.estimators.stages import MODELS, PRIVATE
-from tacit.estimators.stateless import Stateless, check, is_skipped
+from tacit.estimators.stateless import Stateless, check, check_after, is_skipped
+from tacit.preprocessing import RowClipper
 from tacit.privacy import Budget, Gate, checks
 
 
@@ -37,10 +39,11 @@ class PrivatePipeline(NamedSteps):
     ----------
     steps : list of (str, step)
         Names and steps. Private ones are `PrivateEncoder`, `PrivateScaler`, `PCA` and Tacit's linear models, of which
-        one may come last. Before them may stand steps that treat each row by itself: `HashingVectorizer`, `Normalizer`,
-        `Binarizer`, `RowClipper`, `FunctionTransformer` around a NumPy function, `OneHotEncoder` and `OrdinalEncoder`
-        with declared categories, `ColumnTransformer` and `Pipeline` of these, and "passthrough". Any other step is
-        refused: it may learn from the rows without noise.
+        one may come last. Before and between them may stand steps that treat each row by itself: `Normalizer`,
+        `Binarizer`, `RowClipper`, `FunctionTransformer` around a NumPy function, and "passthrough". Before all of them
+        may stand `HashingVectorizer`, `OneHotEncoder` and `OrdinalEncoder` with declared categories, and
+        `ColumnTransformer` and `Pipeline` of these. Any other step is refused: it may learn from the rows without
+        noise.
     epsilon : float, default=1.0
         Privacy budget of all steps together. A step's own epsilon, delta, adjacency and random_state are left at their
         defaults: others are refused, as they would not be used.
@@ -115,20 +118,21 @@ class PrivatePipeline(NamedSteps):
         """Fit all steps, spending the whole budget."""
         self._check_parameters()
         table, before = X, list[Stateless]()
-        private = [k for k, (_, step) in enumerate(self.steps) if type(step) in PRIVATE]
-        for name, step in self.steps[: private[0]]:
-            if not is_skipped(step):
-                before.append(Stateless(name, step))
-                table = before[-1].fit_transform(table)
+        steps = [(name, step) for name, step in self.steps if not is_skipped(step)]
+        first = next(k for k, (_, step) in enumerate(steps) if type(step) in PRIVATE)
+        for name, step in steps[:first]:
+            before.append(Stateless(name, step))
+            table = before[-1].fit_transform(table)
         terms = Terms(self.epsilon, self.delta, self.adjacency, dict(self.shares or {}))
-        stages, promise = planned_jointly([self.steps[k] for k in private], table, y, terms)
+        stages, promise = planned_jointly(steps[first:], table, y, terms)
         with Gate.open(promise, seed=self.random_state, progress=tell if self.verbose else None, stacklevel=3) as gate:
             run_jointly(stages, table, gate)
         for stage in stages:
             stage.keep(promise, gate.guarantee)
         fitted = {one.name: one.step for one in before} | {stage.name: stage.step for stage in stages}
         self.steps_ = [(name, fitted.get(name, "passthrough")) for name, _ in self.steps]
-        self._before = {step.name: step for step in before}
+        between = [stage.rows for stage in stages if isinstance(stage, RowStage)]
+        self._stateless = {step.name: step for step in (*before, *between)}
         self.plan_, self.guarantee_ = promise, gate.guarantee
         return self
 
@@ -162,7 +166,7 @@ class PrivatePipeline(NamedSteps):
                 raise ValueError(f"shares names {name!r}; it is for private steps but the last: {', '.join(known)}")
 
     def _check_order(self) -> None:
-        """Steps of scikit-learn come first, and a model last."""
+        """A model comes last; of steps that are not private some come before all that are."""
         began = False
         for place, (name, step) in enumerate(self.steps):
             if type(step) in PRIVATE:
@@ -170,9 +174,7 @@ class PrivatePipeline(NamedSteps):
                 if type(step) in MODELS and place < len(self.steps) - 1:
                     raise ValueError(f"step {name!r}, {type(step).__name__}, predicts, so it must be the last one")
             elif not is_skipped(step):
-                check(name, step)
-                if began:
-                    raise ValueError(f"step {name!r}, {type(step).__name__}, must come before the private steps")
+                (check_after if began else check)(name, step)
 
     # --- what the last step can do -----------------------------------------------------------------------------------
 
@@ -186,8 +188,8 @@ class PrivatePipeline(NamedSteps):
     def _through(self, name: str, step: Any, X: Any) -> Any:
         if is_skipped(step):
             return X
-        if name in self._before:
-            return self._before[name].transform(X)
+        if name in self._stateless:
+            return self._stateless[name].transform(X)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             out = step.transform(X)
@@ -216,7 +218,9 @@ class PrivatePipeline(NamedSteps):
     @available_if(_final_has("transform"))
     def transform(self, X: Any) -> Any:
         """What the last step makes of the rows."""
-        last = self._transformed(X)
+        last, name = self._transformed(X), self.steps_[-1][0]
+        if name in self._stateless:
+            return Stateless.transform(self._stateless[name], last)
         return last if is_skipped(self._last) else self._last.transform(last)
 
     @available_if(_final_has("score"))
@@ -234,7 +238,7 @@ class PrivatePipeline(NamedSteps):
         check_is_fitted(self)
         steps: list[tuple[str, Any]] = []
         for name, step in self.steps_:
-            if is_skipped(step) or name in self._before:
+            if is_skipped(step) or (name in self._stateless and type(step) is not RowClipper):
                 steps.append((name, step))
                 continue
             if not hasattr(step, "to_sklearn"):

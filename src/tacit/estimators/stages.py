@@ -6,6 +6,7 @@ the encoder has released anything. The table that comes out may be narrower. The
 scales, if its algorithm can (`Algorithm.narrowed`); else columns of zeros stand for what was not found.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +17,14 @@ from tacit.blocks.table import Table, canonical
 from tacit.bounding.magnitudes import LIMIT
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
 from tacit.estimators.fit import Fitted, arranged
-from tacit.estimators.modelstage import LinearStage
+from tacit.estimators.modelstage import LinearStage, merged
 from tacit.estimators.pca import PCA
 from tacit.estimators.regressors import ElasticNet, Lasso, LinearRegression, Ridge
 from tacit.estimators.stage import Facts, Stage
 from tacit.preprocessing import PrivateEncoder, PrivateScaler
 from tacit.preprocessing.coding import Coded, Reading
-from tacit.privacy import Budget, Gate, Guarantee, Promise
+from tacit.privacy import Budget, Gate, Guarantee, Promise, Release
+from tacit.problems.bounds import truths
 
 
 class EncoderStage(Stage):
@@ -40,8 +42,9 @@ class EncoderStage(Stage):
         frame, columns = self._reading.frame, self._reading.planned
         numbers = [frame.numbers(k) for k, column in enumerate(columns) if column.categories is None]
         known = np.column_stack(numbers) if numbers else np.zeros((frame.n, 1))
+        self._truths = [frame.names[k] for k in truths(facts.X, trusted=step.trust_dtypes)]
         exact, holes = not self._reading.found, bool(self._reading.voted)
-        self.out = replace(_layout(columns, facts.n, known), is_exact=exact, has_holes=holes)
+        self.out = replace(_layout(columns, facts.n, known, self._truths), is_exact=exact, has_holes=holes)
 
     def follows(self, facts: Facts) -> bool:  # noqa: ARG002
         """Nothing comes before it that could be narrower."""
@@ -55,19 +58,20 @@ class EncoderStage(Stage):
     @property
     def made(self) -> Facts:
         """What came out."""
-        return _layout(self.step.columns_, self.out.n, self.out.known)
+        return _layout(self.step.columns_, self.out.n, self.out.known, self._truths)
 
     def fill(self) -> None:
         """Hand on columns of zeros for what was not found: the table is as planned."""
         self.step._fill(self._reading)
 
 
-def _layout(columns: tuple[Coded, ...], n: int, known: Any) -> Facts:
-    """The facts of a table that is encoded so; one without columns has a column of zeros."""
+def _layout(columns: tuple[Coded, ...], n: int, known: Any, truths: Sequence[str]) -> Facts:
+    """The facts of a table that is encoded so, with its truth values; one without columns has a column of zeros."""
     sources = [source for column in columns for source in column.sources]
     passes = np.array([free for column in columns for free in column.free], dtype=np.bool_)
     names = tuple(source.column if free else "" for source, free in zip(sources, passes, strict=True))
-    low, high = np.where(passes, -np.inf, 0.0), np.where(passes, np.inf, 1.0)
+    wide = passes & ~np.isin([source.column for source in sources], truths)
+    low, high = np.where(wide, -np.inf, 0.0), np.where(wide, np.inf, 1.0)
     if not sources:
         return Facts(n, 1, None, known, ("",), np.zeros(1), np.ones(1))
     return Facts(n, len(sources), None, known, names, low, high)
@@ -80,16 +84,26 @@ class ScalerStage(Stage):
 
     def __init__(self, name: str, step: PrivateScaler, facts: Facts) -> None:
         super().__init__(name, step)
-        _check_whole(name, step, facts)
+        self._bounds = step.bounds
         known = step._validated(facts.known)
         self._table = known if facts.X is not None else None
         d = facts.d if self._table is None else known.shape[1]
-        self.releases, self.values = step._scale(facts.n, d).releases(1.0), 100 * d
+        self.releases, self.values = self._planned(replace(facts, d=d), strict=True), 100 * d
         self.out = self.after(replace(facts, d=d))
 
-    def follows(self, facts: Facts) -> bool:  # noqa: ARG002
-        """Always: a column has its own histograms, in the same releases."""
-        return True
+    def follows(self, facts: Facts) -> bool:
+        """As long as there is something to find, or nothing: a column has its own histograms, in the same releases."""
+        return len(self._planned(facts)) == len(self.releases)
+
+    def follow(self, facts: Facts) -> None:
+        """With what is known of the columns that there are."""
+        self._planned(facts)
+
+    def _planned(self, facts: Facts, *, strict: bool = False) -> tuple[Release, ...]:
+        """What there is to find beside what is declared, here and by the steps before."""
+        if self._table is None:
+            self.step.bounds = merged(self.step, self._bounds, facts, strict=strict)
+        return self.step._scale(facts.n, facts.d).releases(1.0)
 
     def after(self, facts: Facts) -> Facts:
         """As many columns, within the limit of three scales."""
@@ -123,7 +137,8 @@ class ComponentsStage(Stage):
                 f"step {name!r}, PCA, must have a number of components: later steps are planned for so many columns,"
                 " before n_components='noise' is known"
             )
-        _check_whole(name, step, facts)
+        if facts.X is None and step.bounds is not None:
+            step.bounds = merged(step, step.bounds, facts, strict=True)
         known = _table(step._validated(facts.known), facts.n)
         self._table = known if facts.X is not None else None
         task, solver = step._asked(self._table or Table.of(np.broadcast_to(0.0, (facts.n, facts.d))), streamed=False)
@@ -148,15 +163,6 @@ class ComponentsStage(Stage):
         """Rows in the coordinates of the components; sums that no float holds are as large as one can be."""
         with np.errstate(all="ignore"):
             return np.nan_to_num(super().transform(X))
-
-
-def _check_whole(name: str, step: Any, facts: Facts) -> None:
-    """Refuse a step that takes no missing values where a cell of one person could be one, and stop it half way."""
-    if facts.has_holes:
-        raise ValueError(
-            f"step {name!r}, {type(step).__name__}, takes no missing values, and in a column that PrivateEncoder is to"
-            " parse a cell of the other kind is one: give the column its type beforehand, or leave the step out"
-        )
 
 
 def _zeros(facts: Facts) -> Floats:

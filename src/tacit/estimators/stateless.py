@@ -70,12 +70,18 @@ def _nothing(step: Any) -> None:  # noqa: ARG001
     return
 
 
+def _is_plain(func: Any) -> bool:
+    """Whether it is NumPy's or SciPy's own, and makes one number of one number.
+
+    Anybody can make a ufunc (`np.frompyfunc`), and one with a signature (`np.matmul`) sees several numbers at once.
+    """
+    if type(func) is not np.ufunc or func.signature is not None or (func.nin, func.nout) != (1, 1):
+        return False
+    return any(getattr(room, func.__name__, None) is func for room in (np, scipy.special))
+
+
 def _function(step: FunctionTransformer) -> str | None:
-    func = step.func
-    known = isinstance(func, np.ufunc) and any(
-        getattr(room, func.__name__, None) is func for room in (np, scipy.special)
-    )
-    plain = func is None or (known and func.nin == func.nout == 1 and func.signature is None)
+    plain = step.func is None or _is_plain(step.func)
     if not plain or step.kw_args or step.inverse_func is not None or callable(step.feature_names_out):
         return (
             "is taken around a function of NumPy or SciPy that treats each number by itself (np.log1p), with nothing"
@@ -120,6 +126,16 @@ def _inner(step: Pipeline) -> str | None:
     return None if step.memory is None else "is taken without memory, which would keep private rows on disk"
 
 
+def check_after(name: str, step: Any) -> None:
+    """Refuse a step that cannot follow a private one: it must give as many columns as it gets, whatever these are."""
+    check(name, step)
+    if type(step) not in _AFTER:
+        raise ValueError(
+            f"step {name!r}, {type(step).__name__}, must come before the private steps: after them it is not known"
+            " beforehand which columns there are. Normalizer, Binarizer, RowClipper and FunctionTransformer may follow"
+        )
+
+
 def _parts(step: ColumnTransformer) -> Iterator[tuple[str, Any, Any]]:
     yield from step.transformers
     yield "remainder", step.remainder, None
@@ -136,6 +152,9 @@ _RULES: dict[type, Callable[[Any], str | None]] = {
     ColumnTransformer: _columns,
     Pipeline: _inner,
 }
+
+
+_AFTER = (Normalizer, Binarizer, RowClipper, FunctionTransformer)
 
 
 class Stateless:
@@ -170,7 +189,8 @@ class Stateless:
         if not _takes_texts(self.step):
             check_typed(X)
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            silent = scipy.special.errstate(all="ignore")  # type: ignore[arg-type]
+            with warnings.catch_warnings(), np.errstate(all="ignore"), silent:
                 warnings.simplefilter("ignore")  # they may depend on the rows
                 out = run()
             return csr_array(out) if self._hashes and not issparse(out) else out

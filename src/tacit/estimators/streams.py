@@ -10,6 +10,8 @@ from tacit.blocks.table import Table, canonical, is_sparse
 from tacit.blocks.validate import validated
 
 FLOATS = [np.float64, np.float32]
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": "allow-nan"}
+"""What a table may be: arrays or CSR, with NaN for what is missing."""
 
 
 def starting_over(blocks: Any) -> Callable[[], Iterable[Any]]:
@@ -26,7 +28,7 @@ def stream(estimator: Any, start: Callable[[], Iterable[Any]]) -> Table:
     n, sparse = 0, False
     first = True
     for block in start():
-        checked = validated(estimator, block, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=0, reset=first)
+        checked = validated(estimator, block, **ROWS, ensure_min_samples=0, reset=first)
         if not first and is_sparse(checked) != sparse:
             raise ValueError("blocks must be all dense or all sparse")
         first, sparse = False, is_sparse(checked)

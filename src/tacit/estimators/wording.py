@@ -15,11 +15,16 @@ PARAMETERS = f"""Nothing needs to be declared or tuned: units are found privatel
     ----------
     {BUDGET}"""
 
-ROW_NORM = """bounds : pair, sequence of pairs or dict, default=None
+TRUST = """trust_dtypes : bool, default=False
+        Whether a column of truth values lies between 0 and 1 by its type. Say True only where the type was declared, in
+        a schema or a database: readers of csv files infer it from the rows."""
+
+ROW_NORM = f"""bounds : pair, sequence of pairs or dict, default=None
         What columns lie between, as public knowledge: one pair (low, high) for all columns, one for each (None where
-        nothing is known), or pairs by the names or numbers of some columns, as in `{"age": (17, 90)}`. Declared columns
-        cost no budget, so the others get more of it; values beyond the bounds are clipped. Sparse rows take bounds for
-        all of their columns, with 0 inside. None: found privately.
+        nothing is known), or pairs by the names or numbers of some columns, as in `{{"age": (17, 90)}}`. Declared
+        columns cost no budget, so the others get more of it; values beyond the bounds are clipped, those inside never.
+        Bounds of sparse rows must hold 0. None: found privately.
+    {TRUST}
     row_norm : float, default=None
         A public bound on the l2 norm of a row. Rows are clipped to it for finding scales. None: found privately."""
 

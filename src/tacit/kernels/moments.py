@@ -59,12 +59,12 @@ def _norm(row: Floats) -> float:
 
 @kernel
 def dense_distances(X: Floats, mean: Floats, out: Floats) -> None:
-    """|x - mean| of each row; infinite where it is not finite."""
+    """|x - mean| of each row; infinite where it is not finite. What is missing is at the mean."""
     d = X.shape[1]
     row = np.empty(d)
     for i in range(len(X)):
         for j in range(d):
-            row[j] = np.float64(X[i, j]) - mean[j]
+            row[j] = np.float64(X[i, j]) - mean[j] if X[i, j] == X[i, j] else 0.0
         out[i] = _norm(row)
 
 
@@ -86,12 +86,15 @@ def bounding_factors(norms: Floats, radius: float, out: Floats) -> None:
 
 @kernel
 def dense_bounded(X: Floats, mean: Floats, radius: float, out: Floats, norms: Floats) -> None:
-    """Rows x - mean, scaled to norm at most the radius, and a bound on their norms after that."""
+    """Rows x - mean, scaled to norm at most the radius, and a bound on their norms after that.
+
+    What is missing is at the mean.
+    """
     d = X.shape[1]
     for i in range(len(X)):
         row = out[i]
         for j in range(d):
-            row[j] = np.float64(X[i, j]) - mean[j]
+            row[j] = np.float64(X[i, j]) - mean[j] if X[i, j] == X[i, j] else 0.0
         norm = _norm(row)
         f = _factor(norm, radius)
         norms[i] = min(norm, radius)

@@ -19,10 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import tacit
 from tacit.modelfiles import claims, values
+from tacit.modelfiles.arrays import Json, check_texts, fields
 from tacit.modelfiles.classes import CLASSES, Entry
 from tacit.modelfiles.pipelines import STEPS
 from tacit.modelfiles.pipelines import given as given_steps
-from tacit.modelfiles.values import Json
 from tacit.privacy import Guarantee, checks
 
 FORMAT, VERSION = "tacit model", 1
@@ -33,6 +33,7 @@ MOST_VALUES = 1_000_000
 """Outside of arrays of numbers: a text of one byte can become an object of a hundred."""
 
 _LONGEST_MESSAGE = 300
+_MAY_FIND_NOTHING = ("PrivateEncoder", "PrivateScaler")  # where all is declared there is nothing to guarantee
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -162,7 +163,7 @@ def _read(text: str) -> Any:
         document = json.loads(
             text, object_pairs_hook=checks.unique_keys, parse_constant=_no_constant, parse_float=_finite
         )
-        told = values.fields(document, {"format", "version", "written_by", "model"}, "the document")
+        told = fields(document, {"format", "version", "written_by", "model"}, "the document")
         if told["format"] != FORMAT:
             raise ValueError(f"its format must be {FORMAT!r}")
         if type(told["version"]) is not int or told["version"] != VERSION:
@@ -170,7 +171,7 @@ def _read(text: str) -> Any:
         by = told["written_by"]
         if not isinstance(by, dict) or not all(isinstance(text, str) for text in by.values()):
             raise ValueError("written_by must name versions")
-        values.check_texts(told["model"])
+        check_texts(told["model"])
         with warnings.catch_warnings():  # of parameters, which were told when the model was fitted
             warnings.simplefilter("ignore")
             return _read_model(told["model"], set(CLASSES))
@@ -181,28 +182,28 @@ def _read(text: str) -> Any:
 
 
 def _read_model(content: Json, accepted: set[str]) -> Any:
-    told = values.fields(content, {"class", "parameters", "attributes", "guarantee", "parts"}, "a model")
+    told = fields(content, {"class", "parameters", "attributes", "guarantee", "parts"}, "a model")
     if not isinstance(told["class"], str) or told["class"] not in accepted:
         raise ValueError(f"its class must be one of {', '.join(sorted(accepted))}")
     entry = CLASSES[told["class"]]
     later = values.LATER.get(told["class"], frozenset())
-    parameters = values.fields(told["parameters"], entry.parameters, "parameters", later)
+    parameters = fields(told["parameters"], entry.parameters, "parameters", later)
     if entry.has_steps and (not isinstance(told["parts"], dict) or not told["parts"]):
         raise ValueError("parts must be steps")
-    parts = told["parts"] if entry.has_steps else values.fields(told["parts"], set(entry.parts), "parts")
+    parts = told["parts"] if entry.has_steps else fields(told["parts"], set(entry.parts), "parts")
     plain = {name for name, other in CLASSES.items() if not other.parts}
     made = {name: _read_model(part, set(STEPS) if entry.has_steps else plain) for name, part in parts.items()}
     given = {name: values.read(value, name) for name, value in parameters.items()}
     model = entry.kind(**given, **({"steps": given_steps(made)} if entry.has_steps else made))
     if entry.has_steps:
-        model.steps_, model._before = list(made.items()), {}
+        model.steps_, model._stateless = list(made.items()), {}
     attributes = told["attributes"]
     if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")
     for name, value in attributes.items():
         if name != "plan_":
             setattr(model, name, values.read(value, name))
-    if told["class"] == "PrivateEncoder" and told["guarantee"] is None:  # it may have found nothing, and says so
+    if told["class"] in _MAY_FIND_NOTHING and told["guarantee"] is None:  # and then says so
         model.guarantee_ = None
     elif entry.guaranteed:
         model.guarantee_ = Guarantee.from_dict(told["guarantee"])

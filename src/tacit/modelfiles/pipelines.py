@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.estimators.stages import PRIVATE
-from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing import PrivateEncoder, RowClipper
 from tacit.preprocessing.coding import Coded, by_place, categories_of, listed
 from tacit.privacy import Budget, checks
+from tacit.privacy.texts import HARMLESS, harmless
 
 STEPS: frozenset[str] = frozenset(kind.__name__ for kind in (*PRIVATE, RowClipper))
 """What a file may hold as a step."""
@@ -37,7 +37,7 @@ def _check_column(column: Coded, most: int) -> None:
         raise ValueError(f"columns_ must have names and categories that are texts {HARMLESS}")
     if values is not None and len(set(values)) < len(values):
         raise ValueError("columns_ must have each category once")
-    told = (column.is_text, column.indicator, column.parsed, column.spare, column.found)
+    told = (column.is_text, column.indicator, column.parsed, column.spare, column.found, column.typed)
     flags = all(isinstance(flag, bool) for flag in told)
     if not flags or (values is None and column.is_text) or isinstance(column.empty, bool):
         raise ValueError("columns_ must say of each whether it is text, and has an indicator")
@@ -46,9 +46,10 @@ def _check_column(column: Coded, most: int) -> None:
 
 
 def _check_origin(model: PrivateEncoder, columns: tuple[Coded, ...]) -> None:
-    """Refuse categories that are neither those declared nor found under a guarantee that has a part for them.
+    """Refuse categories of which the file does not say where they come from, or which a guarantee had to cover.
 
-    Of what the type of a column declared a file has no other trace than that it was not found.
+    They are declared by the user, declared by the type of their column, or found under a guarantee that has a part of
+    delta for it: one of the three, and the file says which.
     """
     names = tuple(column.name for column in columns)
     declared = by_place("categories", model.categories, names)
@@ -59,14 +60,18 @@ def _check_origin(model: PrivateEncoder, columns: tuple[Coded, ...]) -> None:
             raise ValueError("columns_ must have the categories that are declared")
         if column.parsed != (place in voted) or (column.parsed and column.is_text and not column.found):
             raise ValueError("columns_ must say of the columns to parse, and of no others, that a vote decided on them")
-        if column.found and (place in declared or not column.is_text):
-            raise ValueError("columns_ must have found categories in columns of text that are not declared only")
-    if any(column.found or column.parsed for column in columns):
-        guarantee = model.guarantee_
-        if guarantee is None or not guarantee.d0 > 0.0 or not hasattr(model, "plan_"):
+        if (column.found or column.typed) and not column.is_text:
+            raise ValueError("columns_ must have categories that are found, or of a type, in columns of text only")
+        if (place in declared) + column.typed + column.found != (column.categories is not None):
             raise ValueError(
-                "categories were found, so there must be a plan, and a guarantee with a part of delta for it"
+                "columns_ must say of the categories of each column, and of no others, that they are declared, that a"
+                " type declares them, or that they were found"
             )
+    covered = model.guarantee_ is not None and model.guarantee_.d0 > 0.0 and hasattr(model, "plan_")
+    if covered != any(column.found or column.parsed for column in columns):
+        raise ValueError(
+            "where categories were found, and only there, there must be a plan, and a guarantee with a part of delta"
+        )
 
 
 def check_pipeline(model: Any) -> None:
@@ -95,7 +100,7 @@ def given(parts: dict[str, Any]) -> list[tuple[str, Any]]:
             params["bounds"] = {key: pair for key, pair in named.items() if key is not None} or None
         elif params.get("bounds") is not None and steps:  # of what a scaler gives
             params["bounds"] = None
-        names = None
+        names = names if isinstance(fitted, RowClipper) else None
         if isinstance(fitted, PrivateEncoder):
             sources = fitted._sources().values()
             names = [None if s.value is not None or s.missing or s.empty else s.column for s in sources]

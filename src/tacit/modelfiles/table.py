@@ -15,8 +15,8 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.metaestimators import available_if
 
 from tacit.estimators import PrivatePipeline
-from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.privacy import Guarantee
+from tacit.privacy.texts import HARMLESS, harmless
 
 Categories = tuple[str, ...] | tuple[float, ...]
 

@@ -9,37 +9,33 @@ names code. Such an object keeps its parameters and does nothing else when it is
 model that has it.
 """
 
-import base64
-import binascii
-import math
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import asdict
 from inspect import signature
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from tacit.federated import FeatureSharing, Marginals, Sketching
+from tacit.modelfiles.arrays import Json, fields, read_array, read_float, shape_of, written_array, written_float
 from tacit.modelfiles.table import Column
-from tacit.modelfiles.texts import HARMLESS, harmless
 from tacit.preprocessing.coding import Coded
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
+from tacit.privacy.texts import HARMLESS, harmless
 from tacit.solvers import SOLVERS
 from tacit.solvers.pca import PCA_SOLVERS
-
-Json = Any
 
 _FEDERATED = (FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """Classes of parameters that are objects, such as `solver=Dual(batch_size=100)`, by the name that a file has."""
 
-_LINEAR = frozenset({"bounds"})
+_LINEAR = frozenset({"bounds", "trust_dtypes"})
 LATER: dict[str, frozenset[str]] = {
     "LogisticRegression": _LINEAR | {"l1_ratio", "class_weight"},
     "LinearSVC": _LINEAR | {"class_weight"},
     **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
+    **dict.fromkeys(("PCA", "PrivateScaler"), _LINEAR),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "Power": frozenset({"n_iter"}),
@@ -49,16 +45,8 @@ LATER: dict[str, frozenset[str]] = {
 }
 """Parameters that came after the first files, by class: a file without them means their defaults."""
 
-NUMBER_TYPES = frozenset(
-    ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"),
-)
-"""How arrays of numbers may be stored: little-endian, of a size that is the same everywhere."""
-
-_FLOATS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 _CSR = ("data", "indices", "indptr")
-_LONGEST_SIDE = 2**48
 _MOST_RELEASES = 5_000  # that a plan may tell apart
-_MOST_CHARACTERS = 10_000_000  # that the arrays of texts of one width in a document may hold together
 
 
 def parameters_of(kind: type) -> frozenset[str]:
@@ -75,7 +63,7 @@ def written(value: Any, where: str) -> Json:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {"float": str(float(value))}
+        return written_float(value)
     if isinstance(value, list):
         return [written(part, where) for part in value]
     if type(value) is tuple:
@@ -99,7 +87,7 @@ def written(value: Any, where: str) -> Json:
         matrix = matrix.tocsr()
         return {"csr": {"shape": list(matrix.shape)} | {part: written(getattr(matrix, part), where) for part in _CSR}}
     if hasattr(value, "__array__"):
-        return {"array": _written_array(np.asarray(value), where)}
+        return {"array": written_array(np.asarray(value), where)}
     raise TypeError(
         f"{where} cannot be written to a model file: it is of type {type(value).__name__}, and a file holds numbers,"
         f" texts, None, arrays, lists, tuples and dicts of these, and {', '.join(OPTIONS)}"
@@ -120,114 +108,9 @@ def read(value: Json, where: str) -> Any:
     return _READERS[kind](content, where)
 
 
-def check_texts(document: Json) -> None:
-    """Refuse a document whose arrays of texts, all as wide as the longest, would take far more room than it does."""
-    characters, waiting = 0, [document]
-    while waiting:
-        content = waiting.pop()
-        if isinstance(content, dict):
-            texts = content.get("values")
-            if isinstance(texts, list) and content.get("dtype") != "object":
-                characters += len(texts) * _longest(texts)
-            waiting.extend(content.values())
-        elif isinstance(content, list):
-            waiting.extend(content)
-    if characters > _MOST_CHARACTERS:
-        raise ValueError(f"its arrays of texts hold more than {_MOST_CHARACTERS:,} characters")
-
-
-def _longest(texts: list[Json]) -> int:
-    return max((len(text) for text in texts if isinstance(text, str)), default=0)
-
-
-def fields(value: Json, names: Set[str], where: str, later: Set[str] = frozenset()) -> dict[str, Json]:
-    """A JSON object with exactly these keys, of which `later` ones may be missing."""
-    if not isinstance(value, dict) or not names - later <= set(value) <= names:
-        raise ValueError(f"{where} must have exactly the keys {', '.join(sorted(names))}")
-    return value
-
-
-def _written_array(array: NDArray[Any], where: str) -> Json:
-    if array.dtype.kind in "UO":
-        return _written_texts(array, where)
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    if little.dtype.str not in NUMBER_TYPES:
-        raise TypeError(f"{where} cannot be written to a model file: it is an array of type {array.dtype}")
-    # The order in memory is kept: a product may round differently in another one.
-    order: Literal["C", "F"] = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-    data = base64.b64encode(little.tobytes(order=order)).decode("ascii")
-    return {"dtype": little.dtype.str, "shape": list(array.shape), "order": order, "data": data}
-
-
-def _written_texts(array: NDArray[Any], where: str) -> Json:
-    """Texts, or single values in an array of objects, one by one."""
-    values = array.ravel().tolist()
-    if not all(isinstance(value, bool | str | int | float) for value in values):
-        raise TypeError(
-            f"{where} cannot be written to a model file: it is an array of objects other than texts, numbers"
-        )
-    name = "object" if array.dtype.kind == "O" else f"<U{max(1, _longest(values))}"
-    return {"dtype": name, "shape": list(array.shape), "values": [written(value, where) for value in values]}
-
-
-def _read_array(content: Json, where: str) -> NDArray[Any]:
-    if isinstance(content, dict) and "values" in content:
-        return _read_texts(content, where)
-    told = fields(content, {"dtype", "shape", "order", "data"}, where)
-    if not isinstance(told["dtype"], str) or told["dtype"] not in NUMBER_TYPES:
-        raise ValueError(f"{where} has an unknown dtype; known are {', '.join(sorted(NUMBER_TYPES))}")
-    if told["order"] not in ("C", "F"):
-        raise ValueError(f"{where} must have the order 'C' or 'F'")
-    dtype, shape, data = np.dtype(told["dtype"]), _shape(told["shape"], where), told["data"]
-    length = math.prod(shape) * dtype.itemsize
-    if not isinstance(data, str) or len(data) != 4 * ((length + 2) // 3):
-        raise ValueError(f"{where} does not hold as many bytes as its shape and dtype say")
-    try:
-        raw = base64.b64decode(data.encode("ascii"), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
-        raise ValueError(f"{where} is not base64") from None
-    if len(raw) != length:
-        raise ValueError(f"{where} does not hold as many bytes as its shape and dtype say")
-    if dtype.kind == "b" and raw.strip(b"\0\1"):
-        raise ValueError(f"{where} holds truth values that are neither 0 nor 1")
-    flat = np.frombuffer(raw, dtype)
-    return flat.reshape(shape, order=told["order"]).astype(dtype.newbyteorder("="), order="K", copy=True)
-
-
-def _read_texts(content: Json, where: str) -> NDArray[Any]:
-    told = fields(content, {"dtype", "shape", "values"}, where)
-    name, values, shape = told["dtype"], told["values"], _shape(told["shape"], where)
-    if not isinstance(values, list) or len(values) != math.prod(shape):
-        raise ValueError(f"{where} does not hold as many values as its shape says")
-    if name == "object":
-        read_values = [read(value, where) for value in values]
-        if not all(isinstance(value, bool | str | int | float) for value in read_values):
-            raise ValueError(f"{where} must hold texts and numbers")
-        array = np.empty(len(values), dtype=object)
-        array[:] = read_values
-        return array.reshape(shape)
-    width = _width(name)
-    if width is None or not all(isinstance(value, str) and len(value) <= width for value in values):
-        raise ValueError(f"{where} must hold texts, none of them longer than its dtype says")
-    return np.array(values, dtype=f"U{max(1, _longest(values))}").reshape(shape)  # what a file says may be far wider
-
-
-def _width(name: Json) -> int | None:
-    """The number of characters of a dtype such as "<U5"."""
-    digits = name[2:] if isinstance(name, str) and name.startswith("<U") else ""
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else None
-
-
-def _shape(sides: Json, where: str) -> tuple[int, ...]:
-    whole = isinstance(sides, list) and all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
-    if not whole or not 1 <= len(sides) <= 4 or not all(0 <= side <= _LONGEST_SIDE for side in sides):
-        raise ValueError(f"{where} must have a shape of one to four whole numbers")
-    return tuple(sides)
-
-
 def _read_csr(content: Json, where: str) -> csr_array:
     told = fields(content, {"shape", *_CSR}, where)
-    shape = _shape(told["shape"], where)
+    shape = shape_of(told["shape"], where)
     data, indices, indptr = (read(told[part], where) for part in _CSR)
     flat = all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
     if not flat or data.dtype.kind != "f" or indices.dtype.kind != "i" or indptr.dtype.kind != "i" or len(shape) != 2:
@@ -289,12 +172,6 @@ def _read_coded(content: Json, where: str) -> Coded:
     return Coded(**{name: read(part, where) for name, part in told.items()})
 
 
-def _read_float(content: Json, where: str) -> float:
-    if not isinstance(content, str) or content not in _FLOATS:
-        raise ValueError(f"{where} must be one of {', '.join(_FLOATS)} where it is no finite number")
-    return _FLOATS[content]
-
-
 def _read_tuple(content: Json, where: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
         raise ValueError(f"{where} must hold a list")
@@ -318,12 +195,12 @@ def _read_items(content: Json, where: str) -> dict[Any, Any]:
 
 
 _READERS: dict[str, Callable[[Json, str], Any]] = {
-    "array": _read_array,
+    "array": read_array,
     "coded": _read_coded,
     "column": _read_column,
     "csr": _read_csr,
     "dict": _read_dict,
-    "float": _read_float,
+    "float": read_float,
     "items": _read_items,
     "options": _read_options,
     "tuple": _read_tuple,

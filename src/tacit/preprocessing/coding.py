@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.preprocessing import OneHotEncoder
 
 from tacit._types import Floats
 from tacit.preprocessing.frames import Frame, as_text
@@ -33,7 +32,7 @@ class Coded:
     `categories` is None for a number, which passes, and for a column whose categories are still to be found. Of a
     `parsed` column a vote decides whether it is a number; cells of the other kind are holes. `empty` columns of zeros
     stand for categories that were planned for and not found, and a `spare` one, which comes first, for a number.
-    `found` says that the categories were found, and not declared by the user or by the type of the column.
+    Categories are declared by the user, or they are `found`, or `typed`: declared by the type of the column.
     """
 
     name: str
@@ -44,6 +43,7 @@ class Coded:
     parsed: bool = False
     spare: bool = False
     found: bool = False
+    typed: bool = False
 
     @property
     def is_found(self) -> bool:
@@ -102,20 +102,6 @@ class Coded:
             missing = np.array([text is None for text in texts], dtype=np.bool_)
         if self.indicator:
             out[:, -1] = missing
-
-    def plain(self) -> Any:
-        """The same as a step of scikit-learn, which learns nothing from the row that it is fitted on."""
-        if self.indicator or self.empty or self.spare or self.parsed:
-            raise TypeError(
-                f"column {self.name!r} has an indicator, was parsed or has empty columns, which scikit-learn cannot"
-                " make alike"
-            )
-        if self.categories is None:
-            return "passthrough"
-        if not self.categories:
-            return "drop"
-        values = np.array(self.categories, dtype=object if self.is_text else np.float64)
-        return OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False)
 
 
 class Reading(NamedTuple):
@@ -204,10 +190,10 @@ def categories_of(name: str, values: Any, *, is_text: bool) -> tuple[str, ...]:
     if not texts or None in texts or len(set(texts)) < len(texts):
         raise ValueError(f"the categories of column {name!r} must be one or more, each once, and none of them missing")
     found = tuple(text for text in texts if text is not None)
-    return found if is_text else tuple(sorted(found, key=_size))
+    return found if is_text else tuple(sorted(found, key=size_of))
 
 
-def _size(text: str) -> float:
+def size_of(text: str) -> float:
     """Of a category of a column of numbers; truth values count as numbers do."""
     try:
         return float({"True": "1", "False": "0"}.get(text, text))

@@ -14,6 +14,7 @@ from tacit._types import Floats
 from tacit.blocks.validate import validated
 from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categories_of, listed
 from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
+from tacit.preprocessing.plain import plain_encoder
 from tacit.preprocessing.summaries import Terms
 from tacit.privacy import Budget, Gate, Guarantee, Plan, Release, checks
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, ThresholdedCounts
@@ -151,18 +152,12 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         return sources[name]
 
     def to_sklearn(self) -> ColumnTransformer:
-        """A scikit-learn transformer that does the same without tacit, for cells of text columns that are texts."""
-        check_is_fitted(self)
-        parts = [(f"column {place}", column.plain(), [place]) for place, column in enumerate(self.columns_)]
-        if all(part == "drop" for _, part, _ in parts):
-            raise TypeError("no column has a category, and scikit-learn makes no table without columns")
-        row: Any = [[0.0 if column.categories is None else (column.categories or ("",))[0] for column in self.columns_]]
-        row = np.array(row, dtype=object)
-        if hasattr(self, "feature_names_in_"):
-            from pandas import DataFrame
+        """A scikit-learn transformer that does the same without tacit, for cells of text columns that are texts.
 
-            row = DataFrame(row, columns=self.feature_names_in_)
-        return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False).fit(row)
+        A column of which a vote made a number is taken as a number: a cell that is none is an error there.
+        """
+        check_is_fitted(self)
+        return plain_encoder(self.columns_, getattr(self, "feature_names_in_", None))
 
     def _sources(self, input_features: Any = None) -> dict[str, Source]:
         """What each output column stands for, by its name."""
@@ -205,7 +200,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 frame.numbers(place)
             if place in voted and (categories is not None or not is_text):
                 raise ValueError(f"parse names the column {name!r}, which is declared or is a number")
-            columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted))
+            typed = place not in declared and categories is not None
+            columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted, typed=typed))
         return Reading(frame, tuple(columns), most)
 
     def _frame(self, X: Any, *, reset: bool) -> Frame:

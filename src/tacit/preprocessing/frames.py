@@ -158,7 +158,8 @@ class PolarsFrame(Frame):
             return "text"
         if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
             return "number"
-        raise TypeError((_DATES if dtype.is_temporal() else _OTHER).format(name=self.names[place], kind=str(dtype)))
+        kind = str(dtype).partition("(")[0]  # a Struct lists its fields, which may be read off the rows
+        raise TypeError((_DATES if dtype.is_temporal() else _OTHER).format(name=self.names[place], kind=kind))
 
     def declared(self, place: int, trusted: bool) -> list[Any] | None:
         """Those of an Enum, which has to be made with its categories; a Categorical has those of the rows."""

@@ -14,7 +14,6 @@ replay runs there, and nowhere else.
 
 import math
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
@@ -86,9 +85,8 @@ class Grant:
         gate, release = self._gate, self._release
         gate._count(release, checks.count("count", count))
         if release.sampling < 1.0 and gate._sampled.get(release.name) != count:
-            raise PlanViolationError(
-                f"release {release.name!r} is planned on a fresh sample of the rows; call sample() before it"
-            )
+            told = f"release {release.name!r} is planned on a fresh sample of the rows"
+            raise PlanViolationError(f"{told}; call sample() before it")
         gate._sampled.pop(release.name, None)
         self.taken += count
         return gate._source
@@ -118,11 +116,6 @@ class Gate:
         Called as progress(name, made, planned) after each release: how far the plan has come, which is public.
     made : mapping of str to int, optional
         How many releases of each name were made under this promise before, as a ledger on disk says.
-
-    Attributes
-    ----------
-    adjacency : {"add-remove", "replace-one"}
-        The neighbour relation that sensitivities are to be taken for.
 
     Examples
     --------
@@ -156,8 +149,7 @@ class Gate:
         for name, count in (made or {}).items():
             self._left[name] -= checks.count("made", count, least=0)
             if self._left[name] < 0:
-                planned = self._releases[name].count
-                raise PlanViolationError(f"release {name!r} was made {count} times, of {planned} planned")
+                raise PlanViolationError(f"release {name!r} was made more often than planned: {count} times")
 
     @classmethod
     def open(
@@ -175,16 +167,14 @@ class Gate:
 
         Parameters
         ----------
-        promise : Promise
-            What may be released.
+        promise, made, progress
+            As for the class.
         seed : int, optional
             The `random_state` of a user: such a gate warns. None draws a fresh key.
         key : bytes, optional
             The key of one round, from which the same round gets the same noise: see `NoiseSource.from_key`.
         seeded : bool
             Whether the key follows from a number that others may know.
-        made, progress
-            As for the class.
         stacklevel : int
             Whom the warning points to: by default the caller of the function that opens the gate.
         """
@@ -252,9 +242,8 @@ class Gate:
         release = self._releases[name]
         if name in self._sampled:
             raise PlanViolationError(f"release {name!r} has its sample; a second one to choose from is not planned")
-        drawn = samplers.poisson_samples(
-            self._source, self.promise.unit.n, release.sampling, checks.count("count", count)
-        )
+        rows = self.promise.unit.n
+        drawn = samplers.poisson_samples(self._source, rows, release.sampling, checks.count("count", count))
         self._sampled[name] = count
         return drawn
 
@@ -283,17 +272,15 @@ class Gate:
         """Check that everything planned was released or skipped."""
         if any(self._left.values()):
             missing = ((name, left, self._releases[name].count) for name, left in self._left.items() if left)
-            words = ", ".join(f"{name!r} ({left} of {planned})" for name, left, planned in missing)
-            raise PlanViolationError(f"planned but neither released nor skipped: {words}")
+            told = ", ".join(f"{name!r} ({left} of {planned})" for name, left, planned in missing)
+            raise PlanViolationError(f"planned but neither released nor skipped: {told}")
 
     def _count(self, release: Release, count: int) -> None:
         """Take so many off what is left of a release, or refuse."""
         left = self._left[release.name]
         if count > left:
-            raise PlanViolationError(
-                f"release {release.name!r} is planned {release.count} times, of which {left} are left;"
-                f" asked for {count}"
-            )
+            told = f"release {release.name!r} is planned {release.count} times, of which {left} are left"
+            raise PlanViolationError(f"{told}; asked for {count}")
         self._left[release.name] -= count
         if self._whole is not None:
             whole, prefix = self._whole
@@ -305,9 +292,7 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.finish()
 

@@ -11,6 +11,7 @@ from tacit.privacy import checks
 from tacit.problems.declared import interval
 from tacit.problems.penalty import SMALLEST
 
+_TRUTHS = ("bool", "boolean")  # in the words of NumPy, pandas, Arrow and polars
 _ACCEPTED = "a pair (low, high), one pair for each column, or a dict of columns and their pairs"
 
 
@@ -22,20 +23,33 @@ class Bounds:
     high: Floats
 
     @classmethod
-    def of(cls, bounds: Any, d: int, names: Sequence[str] | None = None) -> "Bounds | None":
-        """From the parameter, for `d` columns with these names, if they have any; None where nothing is declared."""
+    def of(
+        cls,
+        bounds: Any,
+        d: int,
+        names: Sequence[str] | None = None,
+        truths: Sequence[int] = (),
+        *,
+        sparse: bool = False,
+    ) -> "Bounds | None":
+        """From the parameter, for `d` columns with these names, if they have any; None where nothing is declared.
+
+        Of the columns `truths` their type says that they lie between 0 and 1, unless the parameter says more. Bounds
+        of `sparse` rows must hold 0.
+        """
         pairs = declared_pairs(bounds)
-        if pairs is None:
-            return None
         if isinstance(pairs, tuple):
             pairs = dict.fromkeys(range(d), pairs)
         elif isinstance(bounds, Mapping):
-            pairs = _by_place(pairs, d, names)
-        elif len(bounds) != d:
+            pairs = _by_place(pairs or {}, d, names)
+        elif bounds is not None and len(bounds) != d:
             raise ValueError(f"bounds must hold one pair for each of {d} columns, got {len(bounds)}")
+        pairs = dict.fromkeys(truths, (0.0, 1.0)) | (pairs or {})
         low, high = np.full(d, -np.inf), np.full(d, np.inf)
         for place, pair in pairs.items():
             low[place], high[place] = pair
+        if sparse and np.any((low > 0.0) | (high < 0.0)):
+            raise ValueError("bounds of sparse rows must hold 0, which is what most of their entries are")
         return cls(low, high) if pairs else None
 
     @property
@@ -54,10 +68,37 @@ class Bounds:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     @property
+    def middle(self) -> Floats:
+        """Half way between the bounds of each column; 0 where there are none."""
+        low, high = np.where(self.declared, self.low, 0.0), np.where(self.declared, self.high, 0.0)
+        return np.asarray(low + (high - low) / 2)
+
+    @property
+    def farthest(self) -> float:
+        """The largest size of a value of any declared column."""
+        return float(self.reach[self.declared].max())
+
+    @property
     def entry(self) -> float | None:
         """B, if every column is declared to lie in (-B, B): a bound on all entries alike."""
         first = float(self.high[0])
         return first if np.all(self.high == first) and np.all(self.low == -first) else None
+
+
+def truths(X: Any, *, trusted: Any) -> tuple[int, ...]:
+    """The columns of a table that hold truth values by their type, where types are `trusted` to be declared."""
+    check_trust(trusted)
+    if not trusted:
+        return ()
+    if hasattr(X, "dtypes"):
+        return tuple(k for k, kind in enumerate(X.dtypes) if str(kind).partition("[")[0].lower() in _TRUTHS)
+    return tuple(range(X.shape[1])) if getattr(X, "dtype", None) == np.bool_ and len(X.shape) == 2 else ()
+
+
+def check_trust(trusted: Any) -> None:
+    """Refuse a `trust_dtypes` that is no truth value."""
+    if not isinstance(trusted, bool | np.bool_):
+        raise TypeError(f"trust_dtypes must be True or False, got {checks.shown(trusted)}")
 
 
 def declared_pairs(bounds: Any) -> "tuple[float, float] | dict[Any, tuple[float, float]] | None":

@@ -211,7 +211,7 @@ class Smoothness:
     def of(cls, task: LinearTask, asked: Any, share: float | None = None, *, raw: bool = False) -> "Smoothness":
         """From the options `smoothness` and `smoothness_share`; of `raw` columns what is declared is in their units."""
         constants, part = smoothness_constants(asked, task.d), _SHARE if share is None else share
-        over_bounds = task.bounds is not None and (raw or task.sparse)
+        over_bounds = task.bounds is not None and task.bounds.are_whole and (raw or task.sparse)
         if isinstance(constants, str):
             return cls(task, None, part, constants == "laplace", over_bounds)
         if raw and task.bounds is not None:

@@ -1,0 +1,91 @@
+"""Private centres and scales where the norm of a row bounds it: declared, or found as a quantile.
+
+- `MomentScale`: a row norm is declared, dense. One noisy pair (sum x, sum x^2).
+- `NormScale`: sparse. One scale for all columns, from the declared row norm or from a private quantile of row norms; no
+  centring, which would fill the zeros.
+
+Privacy. The pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by at most sqrt(2), or by sqrt(4.5) under
+replace-one (`tacit.blocks.Moves`). A quantile is drawn by the exponential mechanism.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit._types import Floats, Table
+from tacit.blocks import Moves, Scaling, clip_rows
+from tacit.bounding import magnitudes
+from tacit.privacy import Budget, Gate, Release
+from tacit.privacy.mechanisms import GaussianVector, Quantile
+
+_BLOCK = 1 << 14
+_NORM_QUANTILE = 0.95
+_NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
+
+
+@dataclass(frozen=True)
+class MomentScale:
+    """Centre and scale of every column of a dense table whose row norms are declared."""
+
+    n: int
+    d: int
+    row_norm: float
+    name: str = "scale"
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """A twentieth: the moments of bounded rows are easy to find."""
+        return 0.05
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """One joint release of first and second moments."""
+        return (Release(f"{self.name}: moments", "gaussian", share=share),)
+
+    def run(self, gate: Gate, X: Table) -> Scaling:
+        """Spend the release; rows are clipped to the declared norm, never trusted."""
+        sensitivity = Moves(self.n, depth=self.n).moments()
+        name = f"{self.name}: moments"
+        error = gate.noise(name, sensitivity) / self.n
+        sums = np.zeros((2, self.d))
+        for start in range(0, self.n, _BLOCK):
+            block = X[start : start + _BLOCK]
+            present = np.where(np.isnan(block), 0.0, block)  # what is missing adds nothing
+            rows = np.asarray(clip_rows(present, self.row_norm), dtype=np.float64) / self.row_norm
+            sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
+        first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
+        # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
+        # out of the noise by chance would move rows farther than no centring does.
+        mean = magnitudes.shrunk(first, error)
+        weight = 1.0 / (1.0 + (error * self.d) ** 2)
+        variance = weight * np.maximum(second - mean**2, 0.0) + (1.0 - weight) / self.d
+        floor = 0.09 * float(variance.mean())
+        scale = np.sqrt(np.maximum(variance, floor if floor > 0.0 else 1.0 / self.d))
+        return Scaling(self.row_norm * mean, self.row_norm * scale, magnitudes.LIMIT)
+
+
+@dataclass(frozen=True)
+class NormScale:
+    """One scale for all columns of a sparse table: the row norm over sqrt(d), so that rows get norm sqrt(d)."""
+
+    n: int
+    d: int
+    row_norm: float | None = None
+    name: str = "scale"
+
+    def share(self, budget: Budget, columns: int) -> float:  # noqa: ARG002
+        """Nothing where the norm is declared; a quantile costs little."""
+        return 0.0 if self.row_norm is not None else 0.05
+
+    def releases(self, share: float) -> tuple[Release, ...]:
+        """A private selection, unless the norm is declared."""
+        return () if self.row_norm is not None else (Release(f"{self.name}: row norm", "exponential", share=share),)
+
+    def run(self, gate: Gate, norms: Floats) -> float:
+        """The bound on row norms, from the norms of the rows."""
+        if self.row_norm is not None:
+            return self.row_norm
+        name = f"{self.name}: row norm"
+        # Every bound above the longest row scores alike, so lower ones are preferred: as steeply as leaves the whole
+        # preference, over the grid, half of what the scores of the data can say.
+        e0 = 1.0 / max(gate.multiplier(name), 1e-9)
+        steepness = min(2.0, e0 * _NORM_QUANTILE * self.n / (4 * len(_NORM_GRID)))
+        return gate.release(name, Quantile(_NORM_QUANTILE, _NORM_GRID, steepness, rows=self.n), norms)

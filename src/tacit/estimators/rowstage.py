@@ -1,0 +1,91 @@
+"""A step of scikit-learn that follows a private one: it treats each row by itself, so it costs nothing.
+
+It must not stop a pipeline once something was released. So all that it could refuse is refused before: a function that
+is infinite at 0 or 1, which is what an encoder hands on, and missing values where the step takes none. What is too
+large for a float is as large as one can be.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import Binarizer, FunctionTransformer
+
+from tacit._types import Floats
+from tacit.estimators.stage import Facts, Stage
+from tacit.estimators.stateless import Stateless
+from tacit.privacy import Gate, Guarantee, Promise
+
+
+class RowStage(Stage):
+    """A step that releases nothing, and hands on as many columns as reach it."""
+
+    solver = ""
+    releases = ()
+    values = 1
+
+    def __init__(self, name: str, step: Any, facts: Facts) -> None:
+        self.rows = Rows(name, step)
+        super().__init__(name, self.rows.step)
+        is_function = type(step) is FunctionTransformer
+        self._makes_holes = is_function and step.func is not None
+        if self._makes_holes:
+            self._check_finite()
+        if not is_function or step.validate:
+            self._check_whole(facts)
+        self.out = self.after(replace(facts, known=self.rows.fit_transform(facts.known)))
+
+    def follows(self, facts: Facts) -> bool:  # noqa: ARG002
+        """Always."""
+        return True
+
+    def after(self, facts: Facts) -> Facts:
+        """As many columns, of which nothing is known but that a `Binarizer` gives zeros and ones."""
+        side = np.ones(facts.d)
+        low, high = (0.0 * side, side) if type(self.step) is Binarizer else (-np.inf * side, np.inf * side)
+        names = facts.names if facts.names is not None else ("",) * facts.d
+        return replace(facts, names=names, low=low, high=high, has_holes=facts.has_holes or self._makes_holes)
+
+    def run(self, X: Any, gate: Gate) -> None:
+        """Learn how many columns there are."""
+        del gate
+        self.rows.fit_transform(X[:1])
+
+    def transform(self, X: Any) -> Floats:
+        """The rows, each by itself."""
+        return self.rows.transform(X)
+
+    def keep(self, promise: Promise, guarantee: Guarantee) -> None:
+        """It states nothing."""
+
+    def _check_finite(self) -> None:
+        """Zeros and ones are among what reaches it."""
+        if not np.isfinite(self.rows.fit_transform(np.array([[0.0, 1.0]]), held=False)).all():
+            raise ValueError(
+                f"step {self.name!r}, {self.step.func.__name__}, is not finite at 0 or 1, which an encoder hands on:"
+                " let it come before the private steps, for columns of numbers alone"
+            )
+
+    def _check_whole(self, facts: Facts) -> None:
+        if facts.has_holes or np.isnan(facts.known).any():
+            raise ValueError(
+                f"step {self.name!r}, {type(self.step).__name__}, takes no missing values, and there may be some:"
+                " fill them in beforehand with a constant, or leave the step out"
+            )
+
+
+class Rows(Stateless):
+    """The same step as a function of arrays, for what comes after a release."""
+
+    def fit_transform(self, X: Any, *, held: bool = True) -> Floats:
+        """The rows, each by itself; if `held`, in numbers that a float holds."""
+        return _numbers(super().fit_transform(X), held=held)
+
+    def transform(self, X: Any) -> Floats:
+        """The rows, each by itself, in numbers that a float holds."""
+        return _numbers(super().transform(X), held=True)
+
+
+def _numbers(out: Any, *, held: bool) -> Floats:
+    array = np.asarray(out, dtype=np.float64)
+    return np.nan_to_num(array, nan=np.nan) if held else array
