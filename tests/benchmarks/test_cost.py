@@ -45,7 +45,9 @@ def test_every_kernel_is_timed_against_a_product(tmp_path, capsys):
         "Frank",
     ]
     for row in rows:
-        assert re.fullmatch(r"\| .*, [\d,]+ x [\d,]+ \| [\d.]+ ms \| [\d.e+-]+x of .*X( @ [vV]\))?`.*, [\d.]+ ms \|", row)
+        assert re.fullmatch(
+            r"\| .*, [\d,]+ x [\d,]+ \| [\d.]+ ms \| [\d.e+-]+x of .*X( @ [vV]\))?`.*, [\d.]+ ms \|", row
+        )
 
 
 def test_small_parts_of_the_noise_layer_are_timed(monkeypatch):
