@@ -26,12 +26,8 @@ from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
 
 _WIDE = 256  # columns
-<<<<<<< HEAD
 _LARGEST = 2.0**1000  # l1 norm of weights, far below where margins overflow
-_CELLS = 2**19  # of rows that are copied at a time
-=======
 _CELLS = 2**17  # of rows that are copied at a time, of which there are 512 or more
->>>>>>> s2-exact
 _AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
 
 
@@ -161,7 +157,7 @@ def _pieces(block: Block[Any]) -> Iterator[tuple[slice, Any]]:
     """Rows of the block, dense, a few at a time where they are long: each is copied in double precision."""
     sparse, n = isinstance(block.rows, kernels.Zeros), len(block.norms)
     width = len(block.rows.zero) if sparse else block.rows.shape[1]
-    size = max(64, _CELLS // width)
+    size = max(512, _CELLS // width)
     for start in range(0, max(n, 1), size):
         end = min(start + size, n)
         yield slice(start, end), kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
@@ -190,18 +186,8 @@ def _class_gradient(block: Block[Any], W: Floats, rule: kernels.Rule) -> Integer
 def _scaled(block: Block[Any], radius: float, roots: Floats) -> Iterator[Floats]:
     """Rows of the block in steps."""
     factors = np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
-<<<<<<< HEAD
     for cut, rows in _pieces(block):
         yield kernels.scaled(rows, block.bias, factors[cut])
-=======
-    sparse = isinstance(block.rows, kernels.Zeros)
-    width = len(block.rows.zero) if sparse else block.rows.shape[1]
-    size = max(512, _CELLS // width)
-    for start in range(0, max(len(factors), 1), size):
-        end = min(start + size, len(factors))
-        rows = kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
-        yield kernels.scaled(rows, block.bias, factors[start:end])
->>>>>>> s2-exact
 
 
 def _outer(block: Block[Any], radius: float, roots: Floats) -> Integers:
