@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from tacit._types import Floats, Integers
 from tacit.blocks.grid import GridTable, TableRows
 from tacit.blocks.sums import cuts, on_threads
-from tacit.kernels.exact import GRID
+from tacit.kernels.exact import FARTHEST, GRID
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import standardize, standardize_stored
 from tacit.problems import Penalty
@@ -66,22 +66,25 @@ class Scaling:
         """
         if isinstance(X, TableRows):
             zero = np.empty((1, X.shape[1]), dtype=np.float32)
-            standardize(np.zeros((1, X.shape[1])), *self._units, 2.0**GRID, zero)
+            standardize(np.zeros((1, X.shape[1])), *self._units(layout), 2.0**GRID, zero)
             stored = np.empty(len(X.data), dtype=np.float32)
-            standardize_stored(Csr(X.data, X.indices, X.indptr), *self._units, 2.0**GRID, stored)
+            standardize_stored(Csr(X.data, X.indices, X.indptr), *self._units(layout), 2.0**GRID, stored)
             return GridTable(csr_array((stored, X.indices, X.indptr), shape=X.shape), zero[0])
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        units, step = self._units, 2.0**GRID if layout == "grid" else 0.0
+        units, step = self._units(layout), 2.0**GRID if layout == "grid" else 0.0
         on_threads(lambda cut: standardize(X[cut], *units, step, out[cut]), cuts(*X.shape))
         return GridTable(out) if layout == "grid" else out
 
-    @property
-    def _units(self) -> tuple[tuple[Floats, Floats], Floats, Floats, Floats]:
-        """What each column is clipped to, its centre and its scale, and what it is clipped to then."""
+    def _units(self, layout: str) -> tuple[tuple[Floats, Floats], Floats, Floats, Floats]:
+        """What each column is clipped to, its centre and its scale, and what it is clipped to then.
+
+        Exact sums have room for entries up to 4. No scaling reaches so far; here it is enforced.
+        """
         d, declared = len(self.scale), self.bounds
         bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if declared is None else (declared.low, declared.high)
-        return bounds, self.centre, self.scale, self.limits
+        limits = np.minimum(self.limits, FARTHEST) if layout == "grid" else self.limits
+        return bounds, self.centre, self.scale, limits
 
 
 @dataclass(frozen=True, eq=False)
