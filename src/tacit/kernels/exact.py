@@ -104,7 +104,7 @@ def sparse_norms(rows: Zeros, bias: float, out: Floats) -> None:
 
 
 @kernel
-def _coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
+def coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
     """Turn the margins of a few rows into their coefficients, in steps."""
     loss, shape, clip, weights, units, most = rule
     first, second = weights[0], weights[1]
@@ -150,7 +150,7 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
             for j in range(d):
                 margin = add_product_in_any_order(margin, np.float64(Z[start + i, j]), w[j])
             held[i] = margin
-        _coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
+        coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
         total = 0.0
         for i in range(size):
             total += held[i]
@@ -184,7 +184,7 @@ def sparse_gradient(block: Block[Zeros], w: Floats, rule: Rule) -> Integers:
     """`dense_gradient` of a sparse table; what a row's entries differ by from `zero` is added up as whole numbers."""
     (data, indices, indptr, zero), bias, targets, norms = block
     n, d = len(indptr) - 1, len(zero)
-    out, absent, coefficients = np.zeros(d + 1, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(n)
+    out, absent, held = np.zeros(d + 1, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(n)
     base = bias * w[d]
     for j in range(d):
         base += np.float64(zero[j]) * w[j]
@@ -193,11 +193,11 @@ def sparse_gradient(block: Block[Zeros], w: Floats, rule: Rule) -> Integers:
         margin = base
         for p in range(indptr[i], indptr[i + 1]):
             margin += (np.float64(data[p]) - np.float64(zero[indices[p]])) * w[indices[p]]
-        coefficients[i] = margin
-    _coefficients(coefficients, targets, norms, rule)
+        held[i] = margin
+    coefficients(held, targets, norms, rule)
     total = 0
     for i in range(n):
-        factor = int(coefficients[i])
+        factor = int(held[i])
         total += factor
         for p in range(indptr[i], indptr[i + 1]):
             out[indices[p]] += factor * (np.int64(np.float64(data[p]) * _UNIT) - absent[indices[p]])
