@@ -355,7 +355,7 @@ LOOSE = [*_loose_forms()]
 def _of_pca(
     solver: Any, adjacency: str, sparse: bool, declared: bool = False, form: str = "", bounds: Bounds | None = None
 ) -> Entry:
-    """Centred, with nothing declared but perhaps bounds; or as it is, with a declared norm or bounds, two components."""
+    """Centred, with nothing declared but perhaps bounds; or as it is, of a declared norm or bounds, two components."""
     n = 30
     budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
     task = ComponentsTask(
