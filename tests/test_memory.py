@@ -14,9 +14,9 @@ from tacit.solvers import Coordinate, Gradient
 @pytest.mark.parametrize(
     ("model", "copies"),
     [
-        (Lasso(solver=Coordinate(n_passes=2)), 0.5),  # bounded columns are in single precision
+        (Lasso(solver=Coordinate(n_passes=2)), 0.5),  # bounded rows and columns are in single precision
         (LogisticRegression(solver=Coordinate(n_passes=2)), 0.5),
-        (Ridge(solver=Gradient(n_iter=2)), 1.0),
+        (Ridge(solver=Gradient(n_iter=2)), 0.5),
     ],
     ids=["lasso", "logistic regression", "ridge"],
 )

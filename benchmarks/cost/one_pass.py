@@ -17,9 +17,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import cost
 from benchmarks.frame.timing import least
+from tacit.blocks import Bounded, ExactPasses, GridTable, Scaling, TableRows
 from tacit.kernels import coordinate, dual, rows
 from tacit.kernels.given import Block, Csr, Noise
-from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Penalty
+from tacit.privacy import Budget, Unit
+from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
+from tacit.problems.task import LinearTask
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring
 from tacit.solvers.frank_wolfe.scores import scores_for
@@ -68,22 +71,52 @@ def dense_gradients(n: int, d: int) -> Iterator[Pass]:
     """Sums of clipped gradients: one output, and ten classes."""
     Z, y = dense(n, d)
     classes = np.random.default_rng(2).integers(0, _CLASSES, size=n).astype(np.float64)
-    norms, W = np.empty(n), np.zeros((_CLASSES, d + 1))
-    rows.dense_norms(Z, 1.0, norms)
-    one, ten = np.empty((1, d + 1)), np.empty_like(W)
-    blocks = Block(Z, 1.0, y, norms), Block(Z, 1.0, classes, norms)
+    W = np.zeros((_CLASSES, d + 1))
+    one, ten = exact_passes(LOGISTIC, 1, Z, y), exact_passes(MULTINOMIAL, _CLASSES, Z, classes)
     yield Pass(
         f"gradient, one output, {n:,} x {d}",
-        lambda: rows.dense_gradient(blocks[0], W[:1], LOGISTIC.code, 1.0, 1.0, one),
+        lambda: one.gradient(W[:1], 1.0),
         "`X.T @ (X @ v)`",
         lambda: Z.T @ (Z @ W[0, :d]),
     )
     yield Pass(
         f"gradient, {_CLASSES} classes, {n:,} x {d}",
-        lambda: rows.dense_gradient(blocks[1], W, MULTINOMIAL.code, 1.0, 1.0, ten),
+        lambda: ten.gradient(W, 1.0),
         f"`X.T @ (X @ V)`, V of {_CLASSES} columns",
         lambda: Z.T @ (Z @ W[:, :d].T),
     )
+
+
+def moments(n: int, d: int) -> Pass:
+    """Second moments of rows that are clipped to a norm."""
+    Z, y = dense(n, d)
+    passes = exact_passes(LOGISTIC, 1, Z, y)
+    return Pass(
+        f"second moments, {n:,} x {d}", lambda: passes.second_moments(math.sqrt(d)), "`X.T @ X`", lambda: Z.T @ Z
+    )
+
+
+def one_hot_gradient(n: int, d: int) -> Pass:
+    """The gradient of a sparse table: each row has a one in each of 20 groups of columns."""
+    S, (_, y) = sparse(n, d), dense(n, 1)
+    S.data[:] = 1.0
+    share = np.asarray(S.sum(axis=0)).ravel() / n
+    units = Scaling(share, np.sqrt(share * (1.0 - share)) + 1e-3, 3.0)
+    passes, v = exact_passes(LOGISTIC, 1, units.transform(TableRows(S), "grid"), y), np.zeros((1, d + 1))
+    return Pass(
+        f"gradient, CSR table, {n:,} x {d:,}",
+        lambda: passes.gradient(v, 1.0),
+        "SciPy's `X.T @ (X @ v)`",
+        lambda: S.T @ (S @ v[0, :-1]),
+    )
+
+
+def exact_passes(loss: Loss, outputs: int, Z: Any, targets: Any) -> ExactPasses:
+    """Passes over bounded rows."""
+    n, d = Z.shape
+    budget = Budget(1.0, 1e-6, "add-remove")
+    task = LinearTask(unit=Unit("row", n), d=d, budget=budget, loss=loss, outputs=outputs)
+    return ExactPasses(task, Bounded(GridTable.of(Z), targets, Penalty()))
 
 
 def sparse_gradient(n: int, words: int) -> Pass:
@@ -158,6 +191,10 @@ def table(arguments: Any) -> cost.Rows:
     n, d, words = arguments.rows, arguments.columns, arguments.words
     for each in (
         *dense_gradients(n, d),
+        *dense_gradients(10 * n, 20),
+        *dense_gradients(n // 2, 500),
+        moments(n, d),
+        one_hot_gradient(n, 1_000),
         sparse_gradient(n, words),
         coordinate_pass(n, d),
         dual_pass(n, d),

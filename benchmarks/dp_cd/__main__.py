@@ -5,8 +5,7 @@
 "table": relative errors to the non-private optimum at 2, 5, 10, 20 and 50 passes, tuned for each number of passes on
 the paper's grid, for free, as the paper does; then ten fresh seeds at the best setting (Table 2). "untuned": the
 library's own rules. "plain": SGD without noise, on more batch sizes. "trace": errors and seconds along the run with the
-best number of passes (Figures 1 to 3). "timing": the time of a pass (Table 3). Let the machine be quiet for these two,
-and leave OMP_NUM_THREADS alone: timing takes one BLAS thread and then all, everything else takes one.
+best number of passes (Figures 1 to 3). "timing": the time of a pass (Table 3). Seconds are the processor's.
 """
 
 from dataclasses import replace
@@ -81,9 +80,8 @@ def run_trace(job: Job) -> None:
 def run_timing(job: Job) -> None:
     """The time of a pass, in rounds."""
     problem = problems.problem(job.name)
-    for threads, turn, model, took in timings(problem, job.effort.rounds):
-        table = f"timing, {threads} thread{'s' if threads > 1 else ''}"
-        job.keep(model, None, turn, {}, took, table=table, size=problem.shape)
+    for turn, model, took in timings(problem, job.effort.rounds):
+        job.keep(model, None, turn, {}, took, size=problem.shape)
 
 
 BENCHMARK = Benchmark(

@@ -177,32 +177,28 @@ class CoordinatePage(Page):
         return table("rule", rows | {"*zero model*": "zero"} if names else {}, named(names), cell)
 
     def times(self) -> Iterator[dict[str, Any]]:
-        """Of each problem and number of threads: seconds of a pass of ours, and how others compare."""
-        parts = sorted(
-            (name for name in self.results.distinct("table") if name.startswith("timing")),
-            key=lambda name: int(name.split()[1]),
-        )
-        for problem in self.names(parts[0]) if parts else ():
-            for part in parts:
-                models = ("ours", "float64 product", "float32 product", "sgd", "form", "greedy")
-                ours, double, single, sgd, form, greedy = (self.seconds(part, problem, model) for model in models)
-                cd, sgd_there = (printed(problem, method, "table_3").get(50) for method in ("DP-CD", "DP-SGD"))
-                ratios = {"double": ours / double, "single": ours / single, "sgd": sgd / ours, "form": form / ours}
-                ratios["paper"] = Seeds([sgd_there / cd] if cd and sgd_there else [])
-                about = {"problem": problem, "threads": part.removeprefix("timing, ")}
-                yield about | ratios | {"ours": ours, "greedy": greedy / double}
+        """Of each problem: seconds of a pass of ours, and how others compare."""
+        for problem in self.names("timing"):
+            took = {model: self.seconds("timing", problem, model) for model in self.results.distinct("model")}
+            ours, product = took["ours"], took["float64 product"]
+            cd, sgd = (printed(problem, method, "table_3").get(50) for method in ("DP-CD", "DP-SGD"))
+            ratios = {model: took[model] / ours for model in ("sgd", "form")}
+            ratios |= {"jittered": took["ours-jittered"] / ours, "cyclic": took["ours-cyclic"] / ours}
+            ratios |= {"form_cyclic": took["paper-cyclic"] / ours, "greedy": took["greedy"] / product}
+            ratios |= {"double": ours / product, "single": ours / took["float32 product"]}
+            yield {"problem": problem, "ours": ours, "paper": Seeds([sgd / cd] if cd and sgd else [])} | ratios
 
     def seconds_table(self) -> str:
         """Table 3: so many passes at the seconds of one, and what the paper prints."""
-        part = "timing, 1 thread"
 
         def cell(row: tuple[str, str], passes: float) -> str:
             name, model = row
-            one = self.seconds(part, name, model)
+            one = self.seconds("timing", name, model)
             return f"{passes * one.average:.4f} / {printed(name, _kind(model), 'table_3')[passes]:.4f}" if one else NONE
 
-        names = [name for name in self.names(part) if name in PAPER["table_3"]]
-        rows = {(name, _kind(model)): (name, model) for name in names for model in ("ours", "sgd")}
+        names = [name for name in self.names("timing") if name in PAPER["table_3"]]
+        timed = {METHODS[model].column: model for model in CLOCKED if model != "greedy"}
+        rows = {(name, column): (name, model) for name in names for column, model in timed.items()}
         return table(("problem", "method"), rows, {f"{count} passes": count for count in PAPER["passes"]}, cell)
 
     def chosen(self) -> str:
@@ -228,7 +224,7 @@ class CoordinatePage(Page):
 
     def _panel(self, name: str, timed: bool, y: str) -> Panel:
         zero, drawn = problems.problem(name).zero_error, []
-        for model in CLOCKED if timed else TRACED:
+        for model in TRACED:
             rows = self.results.rows("trace", name, model)
             if rows:
                 errors = np.array([row.scores["relative error"] for row in rows])

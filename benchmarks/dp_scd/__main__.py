@@ -6,7 +6,7 @@
 out of the training rows; the numbers to reach are among them. "smaller": the same at delta = n^-1.5. "limits": two of
 these numbers on the rows and columns that they were set for. "plain": scores without privacy. "noiseless": of SGD and
 SCD without noise. "convergence": the objective by epochs (Figure 2). "grid": batch against clip (Figure 3). "timing":
-one epoch against two products with the data, which wants a quiet machine and is not run unless named.
+one epoch against two products with the data, by the processor's time; it is not run unless named.
 """
 
 import math

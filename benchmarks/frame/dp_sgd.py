@@ -57,7 +57,7 @@ class Descent:
 
 
 class Iterates(NamedTuple):
-    """Of some points: the weights after some passes, the mean of those of the second half, seconds until then."""
+    """Of some points: weights after some passes, the mean of those of the second half, the processor's seconds."""
 
     last: Floats  # by passes, weights and points
     tail: Floats
@@ -77,7 +77,7 @@ def descents(
     seconds = np.zeros(len(marks))
     for batch in sorted({point.batch for point in points}):
         places = [k for k, point in enumerate(points) if point.batch == batch]
-        size, start = min(batch, n), time.perf_counter()
+        size, start = min(batch, n), time.process_time()
         count, ends = steps_of(n, size, passes), [steps_of(n, size, mark) for mark in marks]
         noise = noise_multiplier(n, size, budget.epsilon, budget.delta, count) if budget.is_private else 0.0
         steps = np.array([points[k].step for k in places]) / problem.global_smoothness
@@ -90,6 +90,6 @@ def descents(
                     total += descent.weights
                 for mark in (mark for mark, end in enumerate(ends) if end == step):
                     last[mark][:, places] = descent.weights
-                    seconds[mark] += time.perf_counter() - start
+                    seconds[mark] += time.process_time() - start
         tail[:, places] = total / (count - count // 2)
     return Iterates(last, tail, seconds)

@@ -60,17 +60,17 @@ class Run:
     def fit(
         self, rows: tuple[Any, ...], promise: Promise, seed: int, *, l2: Any = 0.0, l1: Any = 0.0
     ) -> tuple[Floats, float]:
-        """Weights, the intercept being the last, and the seconds of the run. Strengths are one, or one a column.
+        """Weights, the intercept being the last, and the processor's seconds. Strengths are one, or one a column.
 
         `rows` are bounded rows, their targets and, where entries are bounded, that bound.
         """
         Z, targets, *entry = rows
         d = self.task.d
         penalty = Penalty(l1=np.broadcast_to(l1, d).astype(float), l2=np.broadcast_to(l2, d).astype(float))
-        start = time.perf_counter()
+        start = time.process_time()
         with Gate(promise, NoiseSource(seed)) as gate:
             weights = self.algorithm.run(Bounded(Z, targets, penalty, *entry), gate).weights
-        return weights[0], time.perf_counter() - start
+        return weights[0], time.process_time() - start
 
 
 def fitted(model: Any, *data: Any) -> float:

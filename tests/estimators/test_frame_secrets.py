@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
@@ -41,6 +42,8 @@ CELLS = {
     "a decimal": cells(decimal.Decimal("987654.25"), decimal.Decimal(1)),
     "strings": pd.Series(cells(WORD, "a"), dtype="string"),
     "a dict": cells({WORD: 1}, {}),
+    "a struct": pd.Series([{WORD: 1}] * N, dtype=pd.ArrowDtype(pa.struct([(WORD, pa.int64())]))),
+    "infinity in objects": np.array([np.inf, 1] * (N // 2), dtype=object),
 }
 POLARS = ("text", "a list", "bytes", "a date", "infinity", "a decimal", "a dict")
 BAD_TARGETS = {"text of a target": cells(WORD, 1.0), "a hole": [np.nan, 987654.25] * (N // 2), "dates": [DATE] * N}

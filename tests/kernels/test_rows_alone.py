@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.kernels import columns, coordinate, dual, moments, rows
+from tacit.kernels import columns, coordinate, dual, exact, moments, rows
 from tacit.kernels.given import Block, Noise
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.problems import Penalty
@@ -133,7 +133,27 @@ def sigmoids(Z, _):
     return out
 
 
+def coefficients(loss):
+    """Of the rows of a table on a grid; clipped, with a weight for each class."""
+
+    def values(Z, targets):
+        rule = exact.Rule(LOSSES[loss], 0.5, 1.5, np.array([0.3, 2.1, 1.0]), 2.0**20, 2.0**21)
+        out, norms = elsewhere(np.clip(np.outer(Z.sum(axis=1), [1.0, -0.3, 0.2]), -99.0, 99.0)), np.empty(len(Z))
+        exact.dense_norms(elsewhere(Z), 1.0, norms)
+        if loss == "multinomial":
+            exact.class_coefficients(out, (targets > 0.0) + 1.0, norms, rule)
+            return out
+        one = out[:, 0].copy()
+        exact.coefficients(one, targets, norms, rule)
+        return one
+
+    return values
+
+
 VALUES = {
+    **{f"coefficients {loss}": coefficients(loss) for loss in ("squared", "logistic", "hinge", "multinomial")},
+    "rows on a grid": lambda Z, targets: exact.scaled(elsewhere(Z), 1.0, 0.3 + 0.1 * targets),
+    "whitened rows": lambda Z, _: exact.whitened(elsewhere(Z), np.abs(W), 3.0, 2.0**19),
     **{
         f"{name} {'sparse' if sparse else 'dense'}": by_columns(name, sparse, W)
         for name in ("margins", "square_norms", "largest")

@@ -16,7 +16,7 @@ SMALLEST = 5e-324
 def standardized(X, centre, scale, limit, low=-np.inf, high=np.inf):
     out, d = np.empty(X.shape), X.shape[1]
     bounds = np.full(d, low), np.full(d, high)
-    standardize(X, bounds, np.asarray(centre), np.asarray(scale), np.full(d, limit), out)
+    standardize(X, bounds, np.asarray(centre), np.asarray(scale), np.full(d, limit), 0.0, out)
     return out
 
 

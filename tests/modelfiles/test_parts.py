@@ -134,6 +134,34 @@ def test_a_column_that_a_vote_decided_on_says_so(key, value, document, tmp_path)
         loaded(changed, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [{"categories": {"tuple": [f"c{k}" for k in range(30)]}}, {"empty": 20}, {"spare": True}],
+    ids=["more than can be found", "more zeros than planned", "a number that was never voted on"],
+)
+def test_an_encoder_has_no_more_columns_than_were_planned(told, document, tmp_path):
+    changed = document("encoder")
+    edit_columns(changed["model"], **told)
+    with pytest.raises(ValueError, match="no more columns than were planned"):
+        loaded(changed, tmp_path)
+
+
+def test_columns_of_zeros_stand_for_categories_that_were_to_be_found(document, tmp_path):
+    changed = document("encoder of declared ones")
+    edit_columns(changed["model"], empty=1)
+    with pytest.raises(ValueError, match="empty columns only where categories were to be found"):
+        loaded(changed, tmp_path)
+
+
+def test_an_encoder_in_a_pipeline_cannot_say_that_it_has_released_nothing(document, tmp_path):
+    changed = document("pipeline")
+    (encoder,) = [part for part in changed["model"]["parts"].values() if part["class"] == "PrivateEncoder"]
+    without_guarantee(encoder)
+    edit_columns(encoder, found=False, typed=True)
+    with pytest.raises(ValueError, match="must state the guarantee of the pipeline, and states none"):
+        loaded(changed, tmp_path)
+
+
 def test_an_encoder_that_is_fitted_again_keeps_no_plan_of_an_earlier_fit(tmp_path):
     model = PrivateEncoder(5.0).fit(TEXTS)
     assert model.plan_.event == model.guarantee_.event

@@ -291,6 +291,20 @@ def test_a_lost_column_among_others_takes_a_pooled_scale():
     assert 5 <= lost <= 8  # a bin of pure noise passes for a scale now and then
 
 
+def test_a_lost_column_keeps_nothing_of_what_was_found_in_other_units():
+    """Two values that stand out around a centre of zero, once the first histogram showed nothing."""
+    n, d, lost = 20_000, 50, 0
+    X = np.full((n, d), 2.0**-20)
+    X[:, 0] = np.nan
+    values = np.concatenate([np.repeat(2.0 ** np.arange(1, 25), 250), np.repeat(2.0 ** -np.arange(9.0, 25.0), 250)])
+    X[: len(values), 0] = values
+    for seed in range(6):
+        found = spend(MagnitudeScale(n, d), X, 0.07, seed=seed)
+        lost += found.lost
+        assert found.limits.max() <= 3.0 + 1e-9
+    assert lost > 0
+
+
 def test_a_single_column_that_is_lost_has_the_scale_one():
     lost = 0
     for seed in range(10):

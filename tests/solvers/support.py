@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-from tacit.blocks import Bounded
+from tacit.blocks import Bounded, GridTable
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit
 from tacit.problems import LOSSES, Penalty
 from tacit.problems.task import LinearTask
@@ -67,6 +67,11 @@ def table(data):
     return data.Z.toarray() if isinstance(data.Z, csr_array) else data.Z
 
 
+def on_grid(Z):
+    """Rows rounded as bounding does it."""
+    return GridTable.of(Z).rows.astype(np.float64)
+
+
 def rows(loss, n, d, sparse=False, seed=0):
     """Rows as a fit would hand them over, with targets that a linear model explains in part."""
     rng = np.random.default_rng(seed)
@@ -76,6 +81,7 @@ def rows(loss, n, d, sparse=False, seed=0):
         Z *= np.minimum(1.0, math.sqrt(d) / np.maximum(np.linalg.norm(Z, axis=1), 1e-9))[:, None]
     else:
         Z = np.clip(Z / Z.std(axis=0), -3.0, 3.0)
+    Z = on_grid(Z)
     margins = 0.3 + Z @ rng.normal(size=(d, CLASSES)) / math.sqrt(d) + 0.5 * rng.normal(size=(n, CLASSES))
     if loss == "squared":
         targets = margins[:, 0]
@@ -97,7 +103,7 @@ def spread_rows(loss, n, d):
         targets = np.digitize(margins, [-0.5, 0.5]).astype(np.float64)
     else:
         targets = np.where(margins > 0, 1.0, -1.0)
-    return bounded(Z / Z.std(axis=0), targets)
+    return bounded(on_grid(Z / Z.std(axis=0)), targets)
 
 
 def check_against_scikit_learn(run, loss, fit_intercept, sparse, within):

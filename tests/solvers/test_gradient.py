@@ -200,14 +200,15 @@ def with_row(data, place, row, target):
 
 
 def pairs_of_rows(loss, d, seed):
-    """Pairs of rows and targets: opposite, orthogonal, empty, much longer than any clip, and random."""
+    """Pairs of rows and targets: opposite, orthogonal, empty, long, and random."""
     rng = np.random.default_rng(seed)
     first, second, random = np.eye(d)[0], np.eye(d)[1], rng.normal(size=(4, d))
     low, high = {"squared": (-3.0, 3.0), "logistic": (-1.0, 1.0), "multinomial": (0.0, 2.0)}[loss]
+    random *= 3.5 / np.abs(random).max(axis=1, keepdims=True)  # as far as entries of bounded rows go
     yield (1e4 * first, low), (1e4 * second, high)
-    yield (1e4 * random[0], low), (1e4 * random[0], high)
-    yield (1e4 * random[1], low), (-1e4 * random[1], low)
-    yield (np.zeros(d), low), (3.0 * random[2], high)
+    yield (random[0], low), (random[0], high)
+    yield (random[1], low), (-random[1], low)
+    yield (np.zeros(d), low), (random[2], high)
     yield (np.full(d, 3.0), high), (np.full(d, -3.0), high)
     yield (random[3], low), (random[2], high)
     yield (np.full(d, 1e-200), low), (np.full(d, 1e100), high)
@@ -257,7 +258,7 @@ def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_interce
                 assert np.linalg.norm(step.value) <= step.sensitivity
                 largest[step.name] = max(largest.get(step.name, 0.0), np.linalg.norm(step.value) / step.sensitivity)
     assert largest["gradients"] > 0.999
-    assert largest["second moments"] > 0.99
+    assert largest["second moments"] > 0.94  # of the diagonal of a row that has an entry of 4, and 1 for the intercept
 
 
 @either.adjacency

@@ -102,10 +102,10 @@ def test_what_is_released_are_the_clipped_sums(fit_intercept, sparse):
     bound = math.sqrt(4 + fit_intercept)
     norms = np.linalg.norm(wide, axis=1)
     clipped = wide * np.minimum(1, bound / np.maximum(norms, 1e-300))[:, None]
-    np.testing.assert_allclose(steps[0].value, clipped.T @ clipped, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(steps[0].value, clipped.T @ clipped, atol=80 * 2.0**-18)
     products = wide * data.targets[:, None]
     products *= np.minimum(1, bound / np.maximum(np.linalg.norm(products, axis=1), 1e-300))[:, None]
-    np.testing.assert_allclose(steps[1].value, products.sum(axis=0), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(steps[1].value, products.sum(axis=0), atol=80 * 2.0**-18)
 
 
 def test_a_seed_repeats_a_run():
@@ -118,6 +118,7 @@ def test_a_seed_repeats_a_run():
 PAIRS = {
     "opposite": ((1e4, 1e4, 1e4), 3.0, (-1e4, -1e4, -1e4), 3.0),
     "orthogonal": ((1e4, 0.0, 0.0), 3.0, (0.0, 1e4, 0.0), 3.0),
+    "long and orthogonal": ((4.0, -4.0, 2.0), 3.0, (4.0, 4.0, -0.5), 3.0),
     "other target": ((2.0, -2.0, 2.0), -3.0, (2.0, -2.0, 2.0), 3.0),
     "small": ((1e-200, 0.0, 0.0), 3.0, (1e100, 1.0, 1.0), -3.0),
 }
@@ -138,7 +139,7 @@ def test_replacing_a_row_moves_each_release_within_its_sensitivity(fit_intercept
         for a, b in neighbours(lambda world: run(problem, world, seed=9), *worlds):
             assert a.distance(b) <= a.sensitivity
             closest[a.name] = max(closest.get(a.name, 0.0), a.distance(b) / a.sensitivity)
-    assert closest["second moments"] > 0.99
+    assert closest["second moments"] > 0.96
     assert closest["products with the target"] > 0.99
 
 

@@ -3,8 +3,12 @@
 table       `Table`: arrays, CSR matrices and streams as blocks of rows, read again for every pass
 centred     `CentredRows`: the rows of a PCA, their sums, and how far one row moves each of them
 bounded     `Bounded`, the rows that an algorithm is handed, and `Scaling`, the units they are in
-passes      `Passes`: sums over bounded rows
-weighted    `WeightedPasses`: the same, where classes have weights
+grid        `GridTable`: dense rows, and sparse tables, on a grid, in parts
+sums        `sum_over`: one pass over parts as an exact sum, on all cores
+products    exact products by BLAS, and the check that they are
+exact       `ExactPasses`: the sums over dense rows that solvers release
+passes      `Passes`: the same in float64, for sparse rows
+weighted    `WeightedPasses`: `Passes` where classes have weights; `passes_over` chooses
 moves       `Moves`: how far one row moves a sum
 clip        rows clipped to a norm, each by itself
 validate    scikit-learn's validation, with messages that do not quote the data
@@ -13,21 +17,28 @@ validate    scikit-learn's validation, with messages that do not quote the data
 from tacit.blocks.bounded import Bounded, Scaling
 from tacit.blocks.centred import Centre, CentredRows
 from tacit.blocks.clip import SHRINK, clip_rows, row_norm
+from tacit.blocks.exact import ExactPasses
+from tacit.blocks.grid import GridTable, TableRows
 from tacit.blocks.moves import Moves
 from tacit.blocks.passes import Passes
 from tacit.blocks.table import Table
-from tacit.blocks.weighted import WeightedPasses
+from tacit.blocks.weighted import WeightedPasses, gradient_moves, passes_over
 
 __all__ = [
     "SHRINK",
     "Bounded",
     "Centre",
     "CentredRows",
+    "ExactPasses",
+    "GridTable",
     "Moves",
     "Passes",
     "Scaling",
     "Table",
+    "TableRows",
     "WeightedPasses",
     "clip_rows",
+    "gradient_moves",
+    "passes_over",
     "row_norm",
 ]

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.kernels.scaling import standardize
+from tacit.blocks.grid import GridTable, TableRows
+from tacit.blocks.sums import cuts, on_threads
+from tacit.kernels.exact import FARTHEST, GRID
+from tacit.kernels.given import Csr
+from tacit.kernels.scaling import standardize, standardize_stored
 from tacit.problems import Penalty
 from tacit.problems.bounds import Bounds
 
@@ -54,17 +58,33 @@ class Scaling:
         """How far a value of any column can be from the centre."""
         return self.limit if self.bounds is None else float(self.limits.max())
 
-    def transform(self, X: NDArray[np.floating], layout: str = "rows") -> Any:
+    def transform(self, X: Any, layout: str = "rows") -> Any:
         """Centred, scaled, clipped; stored by rows, or by "short rows" or "columns" in half as many bytes.
 
-        Rounding to single precision is part of the bounded data: a function of each entry alone.
+        For "grid" entries are whole multiples of a step as well, and CSR rows stay sparse. All rounding is part of the
+        bounded data: a function of each entry alone.
         """
+        if isinstance(X, TableRows):
+            zero = np.empty((1, X.shape[1]), dtype=np.float32)
+            standardize(np.zeros((1, X.shape[1])), *self._units("grid"), 2.0**GRID, zero)
+            stored = np.empty(len(X.data), dtype=np.float32)
+            standardize_stored(Csr(X.data, X.indices, X.indptr), *self._units("grid"), 2.0**GRID, stored)
+            return GridTable(csr_array((stored, X.indices, X.indptr), shape=X.shape), zero[0])
         kind = np.float64 if layout == "rows" else np.float32
         out = np.empty(X.shape, dtype=kind, order="F" if layout == "columns" else "C")
-        d, declared = X.shape[1], self.bounds
+        units, step = self._units(layout), 2.0**GRID if layout == "grid" else 0.0
+        on_threads(lambda cut: standardize(X[cut], *units, step, out[cut]), cuts(*X.shape))
+        return GridTable(out) if layout == "grid" else out
+
+    def _units(self, layout: str) -> tuple[tuple[Floats, Floats], Floats, Floats, Floats]:
+        """What each column is clipped to, its centre and its scale, and what it is clipped to then.
+
+        A grid holds no entry beyond `FARTHEST`, whatever was found or declared: exact sums rest on it.
+        """
+        d, declared = len(self.scale), self.bounds
         bounds = (np.full(d, -np.inf), np.full(d, np.inf)) if declared is None else (declared.low, declared.high)
-        standardize(X, bounds, self.centre, self.scale, self.limits, out)
-        return out
+        limits = np.minimum(self.limits, FARTHEST) if layout == "grid" else self.limits
+        return bounds, self.centre, self.scale, limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +92,9 @@ class Bounded:
     """Bounded rows, their targets, and the penalty on weights for them.
 
     `Z` is centred, scaled and clipped (dense), or clipped to norm sqrt(d) (sparse), and stored as the algorithm's
-    `layout` asks: by rows, or by short rows or columns in single precision; CSR or CSC if sparse. `targets` are -1 or
-    +1, class numbers, or scaled and clipped values, by the loss. Private, and only for an algorithm's `run`.
+    `layout` asks: by rows, on a grid as a `GridTable`, or by short rows or columns in single precision; CSR or CSC if
+    sparse. `targets` are -1 or +1, class numbers, or scaled and clipped values, by the loss. Private, and only for an
+    algorithm's `run`.
 
     For "entries" what is bounded is each entry, by `entry`, which is public: dense rows are short and clipped to it;
     sparse ones are as they came, in the user's units, and are the algorithm's to clip.

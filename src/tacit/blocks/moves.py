@@ -29,7 +29,8 @@ class Moves:
     n : int
         Rows. It is public, and does not change between neighbours.
     depth : int
-        m, the longest chain of additions that a term passes through: n, if rows are added one after the other.
+        m, the longest chain of additions that a term passes through: n, if rows are added one after the other. 0 if
+        sums are exact.
     roundings : float
         Further roundings of the sum, each of 2^-53 of what all terms may add up to.
     """
@@ -48,8 +49,15 @@ class Moves:
         """Of sums over blocks of rows, which are then added up."""
         return cls(n, sum_depth(n))
 
+    @classmethod
+    def exact(cls, n: int) -> Self:
+        """Of sums of whole numbers, which are not rounded (`tacit.blocks.exact`)."""
+        return cls(n, depth=0)
+
     def slack(self, norm: float) -> float:
         """What rounding adds, where no term has a larger norm than this."""
+        if self.depth == 0:
+            return 0.0
         return float_sum_slack(self.n, norm, self.depth) + self.roundings * self.n * norm * 2.0**-53
 
     def apart(self, norm: float, apart: float, summed: float | None = None, more: float = 0.0) -> Sensitivity:

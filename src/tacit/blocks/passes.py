@@ -17,6 +17,7 @@ from tacit.blocks.clip import SHRINK
 from tacit.blocks.moves import Moves
 from tacit.kernels import rows as kernels
 from tacit.kernels.given import Block, Csr
+from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
 
 
@@ -49,6 +50,10 @@ class Passes:
         gradient = kernels.sparse_gradient if isinstance(self._Z, csr_array) else kernels.dense_gradient
         gradient(self._block, w, code, shape, clip, out)
         return out
+
+    def residual_moves(self, norm: float, apart: float) -> Sensitivity:
+        """Of `residuals`, whose terms are so long and so far apart at most: row by row, then the classes."""
+        return Moves(self._task.n, depth=self._task.n + self._task.classes + 1).apart(norm, apart)
 
     def residuals(self, w: Floats) -> Floats:
         """The sum of the slopes of the loss, for each output, row by row; one whose numbers overflow adds nothing."""

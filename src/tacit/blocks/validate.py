@@ -4,6 +4,7 @@ An error may end up in a log. scikit-learn prints the table when it is complex o
 the string that is not a number; what is raised here keeps the kind of error and what to do about it.
 """
 
+import math
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ _NOT_NUMBERS = (
     *("could not convert", "The DType", "setting an array element", "float() argument", "Complex data", "must be real"),
     *("can't convert", "Cannot cast", "Cannot convert", "cannot convert"),
 )
+_LONG = {"S": "bytes", "U": "str", "V": "struct"}
 _DATES = ("datetime", "date", "time", "duration", "period")
 _RESHAPE = (
     " Reshape your data either using array.reshape(-1, 1) if it has a single feature"
@@ -27,12 +29,14 @@ _RESHAPE = (
 def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     """`validate_data`; its errors without the data.
 
-    Where numbers are asked for dates are refused by their type: some frames would turn them into numbers.
+    Where numbers are asked for dates are refused by their type: some frames would turn them into numbers. A sum of the
+    largest numbers is no reason to warn: it would tell of the rows.
     """
     if options.get("dtype") is not None:
         _refuse_dates(data[0])
     try:
-        return validate_data(estimator, *data, **options)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(estimator, *data, **options)
     except (TypeError, ValueError, OverflowError) as error:
         told = type(error) if type(error) in (TypeError, ValueError) else ValueError
         message = _of_column(data[0], str(error)) or without_data(str(error))
@@ -44,9 +48,16 @@ def _refuse_dates(X: Any) -> None:
     """Name the first column of dates in a data frame."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         for name, dtype in zip(X.columns, X.dtypes, strict=True):
-            kind = str(dtype).partition("(")[0]
+            kind = type_name(dtype)
             if kind.lower().startswith(_DATES):
                 raise ValueError(f"column {str(name)!r} of dtype {kind}: turn it into numbers, or drop it")
+
+
+def type_name(dtype: Any) -> str:
+    """A type without what was read off the rows: fields of a struct, a fill value, the length of the longest text."""
+    if isinstance(dtype, np.dtype) and dtype.kind in _LONG:
+        return _LONG[dtype.kind]
+    return re.split(r"[(<\[{]", str(dtype), maxsplit=1)[0]
 
 
 def _of_column(X: Any, message: str) -> str | None:
@@ -61,10 +72,8 @@ def _of_column(X: Any, message: str) -> str | None:
     if not message.startswith(_NOT_NUMBERS):
         return None
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        kind = str(dtype).partition("(")[
-            0
-        ]  # in brackets polars has what was read off the rows, such as names of fields
-        if kind.lower().startswith(_WORDS):
+        kind = type_name(dtype)
+        if kind.lower().startswith(_WORDS) and kind.lower() != "struct":
             return f"column {str(name)!r} of dtype {kind}: encode it with PrivateEncoder, or drop it"
         if not _NUMBERS.match(kind):
             return f"column {str(name)!r} of dtype {kind}: convert it to numbers or text, or drop it"
@@ -75,9 +84,15 @@ def _infinite(X: Any) -> str | None:
     """The first column of a frame that holds infinity."""
     for place, name in enumerate(X.columns):
         column = X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place)
-        if np.isinf(column.to_numpy()).any():
+        values = column.to_numpy()
+        if any(map(_is_infinite, values)) if values.dtype == object else np.isinf(values).any():
             return f"column {str(name)!r} holds infinity; NaN stands for what is missing"
     return None
+
+
+def _is_infinite(cell: Any) -> bool:
+    """Of an object that was taken as a number; of one that is missing, no."""
+    return isinstance(cell, float) and math.isinf(cell)
 
 
 def without_data(message: str) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit._types import Floats
 from tacit.blocks.bounded import Bounded
+from tacit.blocks.exact import ExactPasses
 from tacit.blocks.moves import Moves
 from tacit.blocks.passes import Passes
 from tacit.problems.task import LinearTask
@@ -23,10 +24,25 @@ def deeper(moves: Moves, classes: int) -> Moves:
     return replace(moves, depth=moves.depth + 1 + classes)
 
 
+def passes_over(task: LinearTask, data: Bounded, weights: Floats | None = None) -> "Passes | ExactPasses":
+    """Over rows that weigh what their class does: exact sums of dense rows, float sums of sparse ones."""
+    if not task.sparse:
+        return ExactPasses(task, data, weights)
+    return Passes(task, data) if weights is None else WeightedPasses(task, data, weights)
+
+
+def gradient_moves(task: LinearTask, *, weighted: bool) -> Moves:
+    """Of the sums of gradients of `passes_over`."""
+    if not task.sparse:
+        return Moves.exact(task.n)
+    return deeper(Moves.of(task), task.classes) if weighted else Moves.of(task)
+
+
 class WeightedPasses(Passes):
     """`Passes`, with a weight for each class."""
 
     def __init__(self, task: LinearTask, data: Bounded, weights: Floats) -> None:
+        self._task = task
         numbers = data.targets > 0.0 if task.outputs == 1 else data.targets
         self._classes = [Passes(task, data.some(np.flatnonzero(numbers == k))) for k in range(len(weights))]
         self._weights, self.heaviest = weights, float(weights.max())

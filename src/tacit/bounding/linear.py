@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded, Scaling, clip_rows
+from tacit.blocks import Bounded, Scaling, TableRows, clip_rows
 from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
 from tacit.bounding.norms import MomentScale, NormScale
 from tacit.bounding.scales import LabelScale, MagnitudeScale, PooledScale
@@ -180,6 +180,8 @@ class LinearBounding:
     def _rows(self, X: Any, gate: Gate) -> tuple[Scaling, Any]:
         """The released units of the rows, and the rows in them, bounded."""
         features, d = self.features, self.task.d
+        if isinstance(X, TableRows) and self.layout != "grid":
+            X = X.toarray()
         if features is None:
             scaling = _unscaled(d, self.entry_bound)
         elif isinstance(features, NormScale):

@@ -24,11 +24,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Scaling
+from tacit.blocks import Scaling, TableRows
+from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.templates import Reader
-from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes
+from tacit.kernels.given import Csr
+from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
 from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems.bounds import Bounds
@@ -80,6 +82,8 @@ class MagnitudeScale:
         scaling = _of_columns(read, rough, top, 0.0 if reader else _JOINED * noise)
         if reader is None:
             scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
+            if scaling.bounds is not None:  # in units that a lost column no longer has
+                scaling.bounds.low[lost], scaling.bounds.high[lost] = -np.inf, np.inf
         return replace(scaling, lost=len(lost))
 
     def _outstanding(self, counts: Floats, noise: float) -> Floats:
@@ -91,8 +95,17 @@ class MagnitudeScale:
         self, gate: Gate, name: str, X: Table, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
-        counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
-        magnitude_histograms(X, shift, low.astype(np.int64), high.astype(np.int64), counts)
+
+        def counted(cut: slice) -> Floats:
+            counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
+            if isinstance(X, TableRows):
+                starts = X.indptr[cut.start : cut.stop + 1]
+                stored_histograms(Csr(X.data, X.indices, starts), shift, low, high, counts)
+            else:
+                magnitude_histograms(X[cut], shift, low.astype(np.int64), high.astype(np.int64), counts)
+            return counts
+
+        counts = np.sum(on_threads(counted, cuts(*X.shape)), axis=0)
         sensitivity = Sensitivity.one_hot(self.d)
         noise = gate.noise(name, sensitivity)
         return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise

@@ -15,6 +15,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks import TableRows
 from tacit.blocks.validate import validated
 from tacit.bounding import LinearModel, Units
 from tacit.estimators.fit import FewRowsWarning, Fitted
@@ -73,7 +74,7 @@ class PrivateLinearModel(BaseEstimator):
             X.sum_duplicates()
             solver = "frank-wolfe" if self._wants_ball else self._solver_name
             if is_table(X.shape[0], X.shape[1], solver, self.row_norm):
-                return X.toarray(), y
+                return TableRows(X), y
             X = csr_array((np.where(np.isnan(X.data), 0.0, X.data), X.indices, X.indptr), shape=X.shape, dtype=kind)
         return X, y
 
@@ -111,7 +112,7 @@ class PrivateLinearModel(BaseEstimator):
     def _bounds_of(self, X: Any) -> Bounds | None:
         """The declared bounds of the columns of X."""
         typed = () if self.row_norm is not None else self._truths
-        names, sparse = getattr(self, "feature_names_in_", None), not isinstance(X, np.ndarray)
+        names, sparse = getattr(self, "feature_names_in_", None), not isinstance(X, np.ndarray | TableRows)
         return Bounds.of(self.bounds, X.shape[1], names, typed, sparse=sparse)
 
     def _task(
@@ -137,7 +138,7 @@ class PrivateLinearModel(BaseEstimator):
             fit_intercept=bool(self.fit_intercept),
             penalty=Penalty(l1, l2, *(coefficient_bounds(self.coef_bounds, d) or ())),
             d=d,
-            sparse=not isinstance(X, np.ndarray),
+            sparse=not isinstance(X, np.ndarray | TableRows),
             unit=Unit("row", n),
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=5),  # type: ignore[arg-type]
         )

@@ -164,8 +164,11 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
         What is missing is at the mean.
         """
-        X = self._filled(X)
-        projected = np.asarray(X @ self.components_.T) - self.mean_ @ self.components_.T
+        return self._about_mean(np.asarray(self._filled(X) @ self.components_.T))
+
+    def _about_mean(self, products: Floats) -> Floats:
+        """Coordinates, from the products of rows and components."""
+        projected = products - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
     def inverse_transform(self, X: Any) -> Floats:

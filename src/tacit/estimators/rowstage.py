@@ -47,9 +47,9 @@ class RowStage(Stage):
         return replace(facts, names=names, low=low, high=high, has_holes=facts.has_holes or self._makes_holes)
 
     def run(self, X: Any, gate: Gate) -> None:
-        """Learn how many columns there are."""
+        """Learn how many columns there are, from a made-up row."""
         del gate
-        self.rows.fit_transform(X[:1])
+        self.rows.fit_transform(np.zeros((1, X.shape[1])))
 
     def transform(self, X: Any) -> Floats:
         """The rows, each by itself."""

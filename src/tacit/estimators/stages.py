@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks.table import Table, canonical
+from tacit.blocks.table import Table, canonical, is_sparse
 from tacit.bounding.magnitudes import LIMIT
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
 from tacit.estimators.fit import Fitted, arranged
@@ -21,6 +21,7 @@ from tacit.estimators.modelstage import LinearStage, merged
 from tacit.estimators.pca import PCA
 from tacit.estimators.regressors import ElasticNet, Lasso, LinearRegression, Ridge
 from tacit.estimators.stage import Facts, Stage
+from tacit.kernels.rows import dense_margins
 from tacit.preprocessing import PrivateEncoder, PrivateScaler
 from tacit.preprocessing.coding import Coded, Reading
 from tacit.privacy import Budget, Gate, Guarantee, Promise, Release
@@ -160,9 +161,24 @@ class ComponentsStage(Stage):
         self.step._keep(self._task, self._fitted)
 
     def transform(self, X: Any) -> Any:
-        """Rows in the coordinates of the components; sums that no float holds are as large as one can be."""
+        """Rows in the coordinates of the components; sums that no float holds are as large as one can be.
+
+        Each row by itself, to the last bit: BLAS would let a row that is left out change how others are summed, and a
+        next step could make much of it, a sign for instance.
+        """
         with np.errstate(all="ignore"):
-            return np.nan_to_num(super().transform(X))
+            return np.nan_to_num(self.step._about_mean(_products(self.step._filled(X), self.step.components_)))
+
+
+def _products(rows: Any, components: Floats) -> Floats:
+    """Of each row and each component; SciPy's loops over sparse rows are one by one already."""
+    if is_sparse(rows):
+        return np.asarray(rows @ components.T)
+    dense = np.ascontiguousarray(rows, dtype=np.float64)
+    out = np.empty((len(components), len(dense)))
+    for component, products in zip(components, out, strict=True):
+        dense_margins(dense, 0.0, np.append(component, 0.0), products)
+    return out.T
 
 
 def _zeros(facts: Facts) -> Floats:

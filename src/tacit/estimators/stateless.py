@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 from tacit.preprocessing import RowClipper
-from tacit.preprocessing.frames import check_typed
+from tacit.preprocessing.frames import check_typed, without_nulls
 
 _INSTEAD = {
     "StandardScaler": "PrivateScaler, or nothing: Tacit's models find scales inside their budget",
@@ -167,14 +167,18 @@ class Stateless:
         # By default the share of zeros among the rows decides whether the output is sparse: here a rule does.
         for part in _column_transformers(self.step):
             part.sparse_threshold = 1.0 if _holds_hashing(part) else 0.0
+        # Rows that are changed where they lie reach a step twice, some of them alone: no step does so here.
+        for part in _within(self.step):
+            if type(part) in (Normalizer, Binarizer):
+                part.copy = True
 
     def fit_transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(X, lambda: self._ready(X).transform(X))
+        return self._quietly(X, lambda table: self._ready(table).transform(table))
 
     def transform(self, X: Any) -> Any:
         """The rows, each by itself."""
-        return self._quietly(X, lambda: self.step.transform(X))
+        return self._quietly(X, lambda table: self.step.transform(table))
 
     def _ready(self, X: Any) -> Any:
         """The step as fitted, with nothing in it that the rows have decided."""
@@ -185,14 +189,14 @@ class Stateless:
                 part.sparse_output_ = _holds_hashing(part)
         return self.step
 
-    def _quietly(self, X: Any, run: Callable[[], Any]) -> Any:
+    def _quietly(self, X: Any, run: Callable[[Any], Any]) -> Any:
         if not _takes_texts(self.step):
             check_typed(X)
         try:
             silent = scipy.special.errstate(all="ignore")  # type: ignore[arg-type]
             with warnings.catch_warnings(), np.errstate(all="ignore"), silent:
                 warnings.simplefilter("ignore")  # they may depend on the rows
-                out = run()
+                out = run(X if _takes_texts(self.step) else without_nulls(X))
             return csr_array(out) if self._hashes and not issparse(out) else out
         except Exception as error:
             kind = type(error) if type(error) in (TypeError, ValueError, MemoryError) else ValueError

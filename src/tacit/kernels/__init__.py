@@ -2,6 +2,7 @@
 
     given           what kernels are handed: sparse tables, rows with what belongs to them, noise
     rows            norms and margins of rows; sums of clipped gradients, and of what text needs
+    exact           sums over rows on a grid as whole numbers, for passes on all cores
     columns         a table by columns: margins, norms of rows, sums over columns
     coordinate      a pass of coordinate descent, with the noise it is handed
     dual            dual coordinate steps on batches of rows, with the noise they are handed
@@ -16,5 +17,6 @@ A kernel handles each row by itself: a row's own values are a function of that r
 bit, wherever the row stands and whoever else is there (BLAS does not promise that). So no function is compiled with
 fastmath, whose flags let vector code and the code next to it round differently. Sums over rows are taken in the order
 that is written, or by `any_order` in whatever order suits the processor; the slack in a sensitivity covers any order of
-its depth. With zero noise a kernel is the textbook algorithm, and is tested as such.
+its depth. Sums of `exact` have none, as no addition is rounded. With zero noise a kernel is the textbook algorithm, and
+is tested as such.
 """

@@ -24,6 +24,17 @@ def add_in_any_order(_: Any, __: Any, ___: Any) -> Any:
     return types.float64(types.float64, types.float64), generate
 
 
+@intrinsic  # type: ignore[misc]
+def add_product_in_any_order(_: Any, __: Any, ___: Any, ____: Any) -> Any:
+    """Total + one * other, all float64, in one rounding or two. For exact sums, which neither changes."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        product = builder.fmul(args[1], args[2], flags=("contract",))
+        return builder.fadd(args[0], product, flags=("reassoc", "nsz", "contract"))
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
 @kernel
 def dot_in_any_order(one: Table, other: Floats) -> float:
     """The inner product."""

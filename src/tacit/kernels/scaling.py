@@ -5,39 +5,73 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit._types import Floats, Table
+from tacit._types import Floats, Places, Table
+from tacit.compilation import compiled
+from tacit.kernels.given import Csr
 from tacit.problems.compiled import kernel
 
 _TILE = 64
+without_gil = compiled(nogil=True)
 # Added to the bits of a positive float64, this carries into the exponent from a mantissa of sqrt(2) on.
 _TO_NEAREST = (1 << 52) - int(np.float64(math.sqrt(2.0)).view(np.int64) & ((1 << 52) - 1))
 
 
 @kernel
+def _standardized(
+    value: float, low: float, high: float, centre: float, scale: float, limit: float, unit: float
+) -> float:
+    """clip((clip(value, low, high) - centre) / scale, -limit, limit); zero for no number.
+
+    Towards zero to a whole multiple of 1 / unit, where there is one.
+    """
+    if value < low:
+        value = low
+    elif value > high:
+        value = high
+    value = (value - centre) / scale
+    if not abs(value) <= limit:
+        value = 0.0 if value != value else (limit if value > 0.0 else -limit)
+    return np.trunc(value * unit) / unit if unit > 0.0 else value
+
+
+@without_gil
 def standardize(
     X: NDArray[np.floating],
     bounds: tuple[Floats, Floats],
     centre: Floats,
     scale: Floats,
     limit: Floats,
+    unit: float,
     out: NDArray[np.floating],
 ) -> None:
-    """Out = clip((clip(X, *bounds) - centre) / scale, -limit, limit) by columns; no number becomes zero."""
+    """Out = the entries of X, each by itself: clipped to the bounds of its column, centred, scaled, clipped again.
+
+    They are rounded to multiples of 1 / unit, unless that is 0.
+    """
     n, d = X.shape
     low, high = bounds
     for start in range(0, n, _TILE):  # tiles stay in the cache where X and out are stored differently
         for first in range(0, d, _TILE):
             for i in range(start, min(start + _TILE, n)):
                 for j in range(first, min(first + _TILE, d)):
-                    value = X[i, j]
-                    if value < low[j]:
-                        value = low[j]
-                    elif value > high[j]:
-                        value = high[j]
-                    value = (value - centre[j]) / scale[j]
-                    if not abs(value) <= limit[j]:
-                        value = 0.0 if value != value else (limit[j] if value > 0.0 else -limit[j])
-                    out[i, j] = value
+                    out[i, j] = _standardized(X[i, j], low[j], high[j], centre[j], scale[j], limit[j], unit)
+
+
+@without_gil
+def standardize_stored(
+    rows: Csr,
+    bounds: tuple[Floats, Floats],
+    centre: Floats,
+    scale: Floats,
+    limit: Floats,
+    unit: float,
+    out: NDArray[np.floating],
+) -> None:
+    """`standardize` of the stored entries of CSR rows."""
+    low, high = bounds
+    for p in range(len(rows.data)):
+        j = rows.indices[p]
+        out[p] = _standardized(rows.data[p], low[j], high[j], centre[j], scale[j], limit[j], unit)
 
 
 @kernel
@@ -56,7 +90,7 @@ def magnitude_bin(value: float, low: int, high: int) -> int:
     return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
 
 
-@kernel
+@without_gil
 def magnitude_histograms(
     X: NDArray[np.floating], shift: Floats, low: NDArray[np.int64], high: NDArray[np.int64], out: Floats
 ) -> None:
@@ -69,6 +103,21 @@ def magnitude_histograms(
         for j in range(X.shape[1]):
             if X[i, j] == X[i, j]:
                 out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
+
+
+@without_gil
+def stored_histograms(rows: Csr, shift: Floats, low: Places, high: Places, out: Floats) -> None:
+    """`magnitude_histograms` of CSR rows: entries that are not stored are zeros."""
+    data, indices, indptr = rows
+    out[:] = 0.0
+    absent = np.full(len(out), len(indptr) - 1)
+    for p in range(indptr[0], indptr[-1]):
+        j = indices[p]
+        absent[j] -= 1
+        if data[p] == data[p]:
+            out[j, magnitude_bin(data[p] - shift[j], low[j], high[j])] += 1.0
+    for j in range(len(out)):
+        out[j, magnitude_bin(-shift[j], low[j], high[j])] += absent[j]
 
 
 @kernel

@@ -43,6 +43,10 @@ def _check_column(column: Coded, most: int) -> None:
         raise ValueError("columns_ must say of each whether it is text, and has an indicator")
     if not isinstance(column.empty, int) or not 0 <= column.empty <= most:
         raise ValueError("columns_ must have at most max_categories empty columns each")
+    if (column.found and len(values or ()) + column.empty > most) or (column.spare and not column.parsed):
+        raise ValueError("columns_ must have no more columns than were planned: max_categories that are found")
+    if column.empty and not (column.found or column.parsed):
+        raise ValueError("columns_ must have empty columns only where categories were to be found")
 
 
 def _check_origin(model: PrivateEncoder, columns: tuple[Coded, ...]) -> None:
@@ -85,6 +89,8 @@ def check_pipeline(model: Any) -> None:
             raise ValueError(f"step {name!r} must have as many columns as the step before it gives")
         width = len(step.get_feature_names_out()) if hasattr(step, "get_feature_names_out") else None
         stated = getattr(step, "guarantee_", None)
+        if type(step) in PRIVATE and stated is None:
+            raise ValueError(f"step {name!r} must state the guarantee of the pipeline, and states none")
         if stated is not None and replace(stated, solver=model.guarantee_.solver) != model.guarantee_:
             raise ValueError(f"step {name!r} must state the guarantee of the pipeline")
 

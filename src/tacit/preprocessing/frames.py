@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit._types import Floats
+from tacit.blocks.validate import type_name
 
 Kind = Literal["number", "text"]
 
@@ -85,6 +86,32 @@ def check_typed(X: Any) -> None:
     """Refuse a table without a type of its own: one that is read off the cells would tell of one person."""
     if not hasattr(X, "dtype") and not hasattr(X, "dtypes"):
         raise TypeError(_LIST.format(kind=type(X).__name__))
+    if getattr(getattr(X, "dtype", None), "kind", "") == "S":
+        raise TypeError("X holds bytes, of a type that tells how long the longest cell is: give texts, or objects")
+
+
+def without_nulls(X: Any) -> Any:
+    """A table whose columns of numbers have one type as arrays, whether or not a cell is null.
+
+    NumPy has no null. Whole numbers become an array of whole numbers, and with a single null one of floats, in which
+    the numbers of others round and overflow differently. So where a type allows nulls they are floats in any case.
+    """
+    room = type(X).__module__.partition(".")[0]
+    if room == "polars" and hasattr(X, "get_columns"):
+        import polars as pl
+
+        typed = zip(X.columns, X.dtypes, strict=True)
+        held = [name for name, dtype in typed if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)]
+        return X.cast(dict.fromkeys(held, pl.Float64))
+    if room == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
+        from pandas import SparseDtype
+        from pandas.api import types
+
+        numbers = (types.is_numeric_dtype, types.is_bool_dtype)
+        typed = zip(X.columns, X.dtypes, strict=True)
+        nullable = [pair for pair in typed if not isinstance(pair[1], np.dtype | SparseDtype)]
+        return X.astype({name: np.float64 for name, dtype in nullable if any(check(dtype) for check in numbers)})
+    return X
 
 
 def frame_of(X: Any) -> Frame | None:
@@ -126,7 +153,7 @@ class PandasFrame(Frame):
         if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
             return "number"
         dates = types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype) or dtype.kind in "mM"
-        raise TypeError((_DATES if dates else _OTHER).format(name=self.names[place], kind=str(dtype)))
+        raise TypeError((_DATES if dates else _OTHER).format(name=self.names[place], kind=type_name(dtype)))
 
     def declared(self, place: int, trusted: bool) -> list[Any] | None:
         """Those of a categorical dtype, if it is trusted: pandas reads them off the rows where nobody names them."""
@@ -158,8 +185,8 @@ class PolarsFrame(Frame):
             return "text"
         if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
             return "number"
-        kind = str(dtype).partition("(")[0]  # a Struct lists its fields, which may be read off the rows
-        raise TypeError((_DATES if dtype.is_temporal() else _OTHER).format(name=self.names[place], kind=kind))
+        words = _DATES if dtype.is_temporal() else _OTHER
+        raise TypeError(words.format(name=self.names[place], kind=type_name(dtype)))
 
     def declared(self, place: int, trusted: bool) -> list[Any] | None:
         """Those of an Enum, which has to be made with its categories; a Categorical has those of the rows."""
@@ -195,7 +222,9 @@ class ArrayFrame(Frame):
             return "number"
         if kind in "UTO":
             return "text"
-        raise TypeError((_DATES if kind in "mM" else _OTHER).format(name=self.names[place], kind=str(self._X.dtype)))
+        raise TypeError(
+            (_DATES if kind in "mM" else _OTHER).format(name=self.names[place], kind=type_name(self._X.dtype))
+        )
 
     def declared(self, place: int, trusted: bool) -> list[Any] | None:  # noqa: ARG002
         """None: types of arrays declare nothing."""

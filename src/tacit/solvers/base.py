@@ -17,8 +17,11 @@ from tacit.privacy.checks import Adjacency
 from tacit.problems import Loss
 from tacit.problems.task import PenaltyName, Task
 
-Layout = Literal["rows", "short rows", "columns", "entries"]
-"""How an algorithm wants the rows stored; "entries" asks for each entry to be bounded, and not each row."""
+Layout = Literal["rows", "grid", "short rows", "columns", "entries"]
+"""How an algorithm wants the rows stored; "entries" asks for each entry to be bounded, and not each row.
+
+"grid" asks for a `tacit.blocks.GridTable`, whose sums are exact; sparse rows that are no table come as for "rows".
+"""
 
 BOTH: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 

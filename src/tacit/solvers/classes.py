@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from tacit._types import Floats
-from tacit.blocks import Bounded, Moves, Passes, WeightedPasses
+from tacit.blocks import ExactPasses, Passes
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems import LOGISTIC, MULTINOMIAL
@@ -91,11 +91,6 @@ def classes_of(task: LinearTask, targets: Floats, gate: Gate, *, calibrated: boo
     return Classes(parts, np.ones(K) if task.class_weight is None else np.array(task.class_weight, dtype=np.float64))
 
 
-def passes_over(task: LinearTask, data: Bounded, found: Classes) -> Passes:
-    """Over rows that weigh what their class does."""
-    return Passes(task, data) if task.class_weight is None else WeightedPasses(task, data, found.weights)
-
-
 def _parts(task: LinearTask, targets: Floats, gate: Gate) -> Floats:
     """The part of each class, released.
 
@@ -115,7 +110,7 @@ def _parts(task: LinearTask, targets: Floats, gate: Gate) -> Floats:
     return np.asarray(parts / parts.sum())
 
 
-def shift(task: LinearTask, found: Classes, passes: Passes, w: Floats, gate: Gate) -> Floats:
+def shift(task: LinearTask, found: Classes, passes: Passes | ExactPasses, w: Floats, gate: Gate) -> Floats:
     """What to add to the intercepts of weights `w`, so that as much of each class is predicted as there is.
 
     A class that is much rarer than others tends to be off by `_OFF`; of equal classes none is. The noise is known, so
@@ -123,9 +118,8 @@ def shift(task: LinearTask, found: Classes, passes: Passes, w: Floats, gate: Gat
     """
     n, K = task.n, task.classes
     second, heaviest = np.sort(found.weights)[-2:].tolist()
-    moves = Moves(n, depth=n + K + 1)  # row by row, then the classes
     size = 1.0 if K == 2 else math.sqrt(2.0)
-    sensitivity = moves.apart(size * heaviest, size * (heaviest + second))
+    sensitivity = passes.residual_moves(size * heaviest, size * (heaviest + second))
     mechanism = GaussianVector(sensitivity, bound=n * size * heaviest)
     deviation = gate.noise(SURPLUS, sensitivity) / (n * found.mass)
     surplus = gate.release(SURPLUS, mechanism, passes.residuals(w)) / (n * found.mass)

@@ -17,8 +17,8 @@ few noisy power iterations), then T sums of gradients; for classes their counts 
   eigenvalues of x x^T - z z^T lie between -R^2 and R^2.
 - A gradient is clipped to norm C: C, and 2 C. For several classes it is the whole (K, d') gradient that is clipped and
   released at once.
-- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's margin and
-  gradient come from a loop over that row alone.
+- The sums of dense rows are exact (`tacit.blocks.exact`); those of sparse rows are taken in float64, and their
+  rounding is in the sensitivity (`tacit.blocks.Moves`). A row's margin and gradient depend on that row alone.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -37,14 +37,14 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import eye_array
 
 from tacit._types import Floats
-from tacit.blocks import SHRINK, Bounded, Passes
+from tacit.blocks import SHRINK, Bounded, ExactPasses, Passes, passes_over
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
 from tacit.solvers import classes
-from tacit.solvers.base import Algorithm, Serves, Solution, Solver, iterations, option
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
 from tacit.solvers.examples import on_cancer
 
 FULL_MATRIX = 2_000
@@ -98,6 +98,8 @@ class Gradient(Solver):
 class _Steps(Algorithm[LinearTask]):
     """Preconditioned steps on all rows."""
 
+    layout: ClassVar[Layout] = "grid"
+
     steps: int
     clip: float  # of a gradient
     radius: float  # of a row, in the second moments
@@ -125,7 +127,7 @@ class _Steps(Algorithm[LinearTask]):
         task, steps, clip = self.task, self.steps, self.clip
         due = classes.are_due(task)
         known = classes.classes_of(task, data.targets, gate, calibrated=due)
-        passes = classes.passes_over(task, data, known)
+        passes = passes_over(task, data, None if task.class_weight is None else known.weights)
         start = known.log_odds if due else np.zeros(task.outputs)
         sensitivity = passes.moves.vector(clip * passes.heaviest)
         noise = gate.noise("gradients", sensitivity) / task.n
@@ -158,7 +160,7 @@ class _Steps(Algorithm[LinearTask]):
         deviations = np.sqrt(np.square(curvature.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
 
-    def _curvature(self, passes: Passes, l2: Floats, gate: Gate) -> "_Curvature":
+    def _curvature(self, passes: Passes | ExactPasses, l2: Floats, gate: Gate) -> "_Curvature":
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
         task, radius, h = self.task, self.radius, self.task.loss.curvature
         n, width = task.n, task.width
@@ -220,7 +222,9 @@ class _Curvature:
         return self.inverse * np.linalg.norm(reach, axis=0) / (steps - half)
 
 
-def largest_curvature(task: LinearTask, passes: Passes, diagonal: Floats, radius: float, gate: Gate) -> float:
+def largest_curvature(
+    task: LinearTask, passes: Passes | ExactPasses, diagonal: Floats, radius: float, gate: Gate
+) -> float:
     """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
     reach = radius * math.sqrt(passes.heaviest)
     mechanism = GaussianVector(passes.blocked.image(reach), bound=task.n * reach**2)

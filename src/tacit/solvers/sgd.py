@@ -10,8 +10,9 @@ Privacy
 Unit: one row. Neighbours: add-remove; replace-one is refused, because sampling changes its accounting. Released: T sums
 of clipped gradients over Poisson samples with rate q, each with sensitivity C (clip), so T Poisson-sampled Gaussian
 events; the accountant composes their privacy loss distributions. The sample itself, and its size, stay secret. For
-several classes the whole (K, d') gradient of a row is clipped and released at once. Sums are taken in float64; their
-rounding is in the sensitivity (`tacit.blocks.Moves`). Each row's gradient comes from a loop over that row alone.
+several classes the whole (K, d') gradient of a row is clipped and released at once. Sums over
+dense rows are exact (`tacit.blocks.exact`); those over sparse rows are taken in float64, and their rounding is in the
+sensitivity (`tacit.blocks.Moves`). A row's gradient depends on that row alone.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -28,15 +29,14 @@ from typing import ClassVar
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import SHRINK, Bounded, Moves
-from tacit.blocks.weighted import deeper
+from tacit.blocks import SHRINK, Bounded, gradient_moves, passes_over
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
 from tacit.problems.declared import declared_size
 from tacit.problems.task import LinearTask
 from tacit.solvers import classes
-from tacit.solvers.base import Algorithm, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, batch, check_steps, option, pass_count, word
 from tacit.solvers.examples import on_cancer
 
 _STEPS = 200
@@ -113,6 +113,8 @@ class Sgd(Solver):
 class _Steps(Algorithm[LinearTask]):
     """Steps on samples."""
 
+    layout: ClassVar[Layout] = "grid"
+
     steps: int
     tail: int  # the last steps, whose iterates are averaged
     sampling: float
@@ -173,16 +175,16 @@ class _Steps(Algorithm[LinearTask]):
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
         known = classes.classes_of(task, data.targets, gate, calibrated=False)
         heaviest = float(known.weights.max())
-        moves = Moves.of(task)
-        sensitivity = (moves if task.class_weight is None else deeper(moves, task.classes)).vector(clip * heaviest)
+        weights = None if task.class_weight is None else known.weights
+        sensitivity = gradient_moves(task, weighted=weights is not None).vector(clip * heaviest)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip * heaviest)
         expected = self.sampling * task.n
-        whole = classes.passes_over(task, data, known) if self.sampling == 1.0 else None
+        whole = passes_over(task, data, weights) if self.sampling == 1.0 else None
         w = np.zeros((task.outputs, task.d + 1))
         velocity, mean = np.zeros_like(w), np.zeros_like(w)
         l2, l1 = np.append(data.penalty.l2, 0.0), np.append(data.penalty.l1, 0.0)
         for k in range(steps):
-            passes = whole or classes.passes_over(task, data.some(gate.sample("gradients")), known)
+            passes = whole or passes_over(task, data.some(gate.sample("gradients")), weights)
             momentum, step, kink = self.pace(k)
             ahead = w + momentum * velocity
             total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK, kink))

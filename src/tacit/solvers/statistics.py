@@ -10,7 +10,8 @@ Unit: one row. Neighbours: add-remove or replace-one. Released: A and b, both Ga
 
 - A = sum z z^T, rows clipped to norm R for this matrix: Frobenius sensitivity R^2, and sqrt(2) R^2 for replace-one.
 - b = sum of z t, each product clipped to norm C: C, and 2 C.
-- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
+- The sums of dense rows are exact (`tacit.blocks.exact`); those of sparse rows are taken in float64, and their
+  rounding is in the sensitivity (`tacit.blocks.Moves`).
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -26,13 +27,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import eigh
 
-from tacit.blocks import SHRINK, Bounded, Passes
+from tacit.blocks import SHRINK, Bounded, passes_over
 from tacit.bounding.magnitudes import LIMIT
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers.base import Algorithm, Serves, Solution, Solver
+from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver
 
 _FLOOR = 1e-10  # keeps the solution finite where a column is constant and nothing penalises it
 
@@ -70,6 +71,8 @@ class Statistics(Solver):
 class _NormalEquations(Algorithm[LinearTask]):
     """Two releases, and the solution of what they say."""
 
+    layout: ClassVar[Layout] = "grid"
+
     radius: float  # of a row, in the second moments
     clip: float  # of a row times its target
 
@@ -83,7 +86,7 @@ class _NormalEquations(Algorithm[LinearTask]):
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The solution of the noisy normal equations."""
         task, n, radius, clip = self.task, self.task.n, self.radius, self.clip
-        passes = Passes(task, data)
+        passes = passes_over(task, data)
 
         moved = passes.moves.outer(radius)
         lift = gate.noise("second moments", moved) / n

@@ -139,12 +139,13 @@ def test_few_rows_get_ten_passes_and_many_up_to_a_hundred():
     assert passes[2] == pytest.approx(100)
 
 
-# How far a dual variable goes, the noise that is borne, the power of more, the least penalty at most, the damping.
+# How far a dual variable goes, the noise that is borne, the power of more, the least and the most that is left of it,
+# the least penalty at most, the damping.
 RULES = {
-    "squared": (3.0, 0.006, 0.6, 0.003, 0.5),
-    "squared_hinge": (1.0, 0.2, 0.8, 0.01, 0.5),
-    "logistic": (1.0, 0.03, 0.8, 0.01, 0.1),
-    "hinge": (1.0, 0.03, 0.8, 0.01, 0.1),
+    "squared": (3.0, 0.006, 0.6, 0.08, 0.5, 0.003, 0.5),
+    "squared_hinge": (1.0, 0.086, 0.8, 0.0, 1.0, 0.01, 0.5),
+    "logistic": (1.0, 0.03, 0.8, 0.2, 0.7, 0.01, 0.1),
+    "hinge": (1.0, 0.055, 0.8, 0.0, 1.0, 0.01, 0.1),
 }
 
 
@@ -163,9 +164,10 @@ def test_the_clip_is_the_longest_update_of_a_row(loss, n, l2, monkeypatch):
     given = task(loss, n, d, epsilon=0.1)
     found = Dual().at(given)
     run(given, rows(loss, n, d), l2)
-    width, (reach, bearable, power, most, part) = d + 1, RULES[loss]
-    reach *= min(1.0, (bearable / given.nu) ** power)
+    width, (reach, bearable, power, low, high, most, part) = d + 1, RULES[loss]
     damping = part * min(300, n)
+    noise = math.sqrt(given.nu / (given.budget.mu * damping)) if loss.endswith("hinge") else given.nu
+    reach *= min(high, max(low, (bearable / noise) ** power))
     passes = found.steps * found.batch / n
     least = min(most, 2 * damping * width / (n * passes))
     wanted = reach * math.sqrt(width) / (1 + damping * width / (max(l2, least) * n))

@@ -6,7 +6,8 @@ on q, so every statement about Gaussian noise holds as it stands. (The same for 
 values may be large: it depends on public numbers only.
 
 Rounding to the grid is part of the sensitivity. Each world's q differs from v / g by at most 1/2 from rounding to a
-whole number, plus |v / g| 2^-51 from the division and one product before it. Between two neighbours that adds at most
+whole number, plus |v / g| 2^-51 from the division and up to two roundings before it: the one that made a float64 of an
+exact sum, and one product. Together they are (1 + u)^3 - 1 < 4 u, u = 2^-53. Between two neighbours that adds at most
 g + 2^-50 |v| to each coordinate, and twice the last part leaves room for the rounding of sigma itself. So with
 |v| <= bound a vector of d coordinates gets
 

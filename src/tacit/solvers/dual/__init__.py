@@ -26,13 +26,15 @@ Assumptions: rows are bounded before; the scales that bound them were released i
 Rules (in n, d, epsilon and delta alone; nu = (d + 1) / (n mu)). Expected batches of L = 300 rows. Damping D = L / 10
 for the logistic loss and the hinge, L / 2 for the others: the paper's L is safe even where all rows point one way, and
 makes steps too short. C = k A R / (1 + D R^2 / (n l2)) with R^2 = d' and A = 1 (squared loss: 3, the bound of the
-target): the longest update of a row of norm R. k = 1, but where noise is above what the loss bears it falls: as
-(nu / 0.03)^-0.8, for "squared_hinge" as (nu / 0.2)^-0.8 and for the squared loss as (nu / 0.006)^-0.6. K = 10 passes
-over the rows, and up to 100 below nu = 0.1 (squared loss 0.05). The penalty is at least 2 D R^2 / (n K), with which K
-passes move dual variables about as far as they have to go, but it is not raised above 0.01 (squared loss 0.003) for it.
-Where there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is released
-first, and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise the
-problem is solved. The intercept is penalised like the features; less and less where there is little noise.
+target): the longest update of a row of norm R. k falls where noise is above what the loss bears: for the logistic loss
+it is (nu / 0.03)^-0.8, but 0.2 at least and 0.7 at most, for the squared one (nu / 0.006)^-0.6 between 0.08 and 0.5.
+The hinges ask for the noise in the weights too, which with k = 1 has norm 1 / (mu D) in a pass: with s the geometric
+mean of that and nu, k is (s / 0.055)^-0.8 for "hinge" and (s / 0.086)^-0.8 for "squared_hinge", at most 1. K = 10
+passes over the rows, and up to 100 below nu = 0.1 (squared loss 0.05). The penalty is at least 2 D R^2 / (n K), with
+which K passes move dual variables about as far as they have to go, but it is not raised above 0.01 (squared loss 0.003)
+for it. Where there is little noise (nu below 0.00016) every step takes all rows, with momentum and a damping that is
+released first, and steps grow, the least penalty and the rounding of the hinge's corner vanish, so that without noise
+the problem is solved. The intercept is penalised like the features; less and less where there is little noise.
 
 Files: `rules` has the numbers above, `steps` the two forms, on samples and on all rows; `paper` has three more, for
 comparison only.

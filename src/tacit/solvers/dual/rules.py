@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.bounding.magnitudes import LIMIT
-from tacit.problems import SQUARED, SQUARED_HINGE
+from tacit.problems import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from tacit.problems.task import LinearTask
 
 PASSES = 10
@@ -41,27 +41,36 @@ class Bearing(NamedTuple):
 
     far: float  # how far a dual variable may be
     damping: float  # the part of a sample whose rows are taken to pull one way
-    bearable: float  # the nu above which dual variables are held back
-    power: float  # of nu, with which they are
+    bearable: float  # the noise above which dual variables are held back
+    power: float  # of the noise, with which they are
+    least: float  # part of the way that they may always go
+    most: float  # part of the way that they may go at most
     long: float  # the nu below which there are more passes
     penalty: float  # what the least strength of the penalty is at most
 
-    def reach(self, nu: float) -> float:
+    def reach(self, noise: float) -> float:
         """The longest that a dual variable moves in a step, but for the damping."""
-        return self.far * min(1.0, (self.bearable / nu) ** self.power)
+        return self.far * min(self.most, max(self.least, (self.bearable / max(noise, 1e-300)) ** self.power))
 
     def passes(self, nu: float) -> float:
         """Over the rows."""
-        return PASSES * min(max(1.0, math.sqrt(self.long / nu)), 10.0)
+        return PASSES * min(max(1.0, math.sqrt(self.long / max(nu, 1e-300))), 10.0)
 
 
-_BEARINGS = {
-    SQUARED: Bearing(LIMIT, 0.5, 0.006, 0.6, 0.05, 0.003),
-    SQUARED_HINGE: Bearing(1.0, 0.5, 0.2, 0.8, 0.1, 0.01),
+BEARINGS = {
+    SQUARED: Bearing(LIMIT, 0.5, 0.006, 0.6, 0.08, 0.5, 0.05, 0.003),
+    LOGISTIC: Bearing(1.0, 0.1, 0.03, 0.8, 0.2, 0.7, 0.1, 0.01),
+    HINGE: Bearing(1.0, 0.1, 0.055, 0.8, 0.0, 1.0, 0.1, 0.01),
+    SQUARED_HINGE: Bearing(1.0, 0.5, 0.086, 0.8, 0.0, 1.0, 0.1, 0.01),
 }
-_FLAT = Bearing(1.0, 0.1, 0.03, 0.8, 0.1, 0.01)  # of losses with a slope of at most 1
+"""Of each loss that is served."""
 
 
-def bearing_of(task: LinearTask) -> tuple[Bearing, float]:
-    """What the loss of a task bears, and the task's nu."""
-    return _BEARINGS.get(task.loss, _FLAT), max(task.nu, 1e-300)
+def noise_of(task: LinearTask, damping: float) -> float:
+    """What holds dual variables back: nu. For the hinges the geometric mean with the noise in the weights of a pass.
+
+    That is of norm 1 / (mu damping) if dual variables move as far as they may.
+    """
+    if task.loss in (HINGE, SQUARED_HINGE):
+        return math.sqrt(task.nu / (task.budget.mu * damping))
+    return task.nu

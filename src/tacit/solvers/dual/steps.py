@@ -21,7 +21,7 @@ from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Layout, Solution
-from tacit.solvers.dual.rules import Asked, bearing_of
+from tacit.solvers.dual.rules import BEARINGS, Asked, noise_of
 from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 
 _BATCH = 300
@@ -56,9 +56,9 @@ class Sampled(_Steps):
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        bearing, nu = bearing_of(task)
+        bearing = BEARINGS[task.loss]
         batch = min(asked.batch_size or _BATCH, task.n)
-        passes = asked.n_passes or bearing.passes(nu)
+        passes = asked.n_passes or bearing.passes(task.nu)
         steps = max(1, round(passes * task.n / batch))
         damping = max(1.0, batch * (asked.damping or bearing.damping))
         enough = 2.0 * damping * task.width / (task.n * passes)  # penalty with which dual variables get all their way
@@ -68,7 +68,7 @@ class Sampled(_Steps):
             batch=float(batch),
             damping=damping,
             tail=1 if asked.averaging == "last" else steps - steps // 2,
-            reach=bearing.reach(nu),
+            reach=bearing.reach(noise_of(task, damping)),
             penalty=asked.penalty(task, min(bearing.penalty, enough)),
             clip=asked.clip,
             newton=asked.newton,
@@ -116,14 +116,14 @@ class AllRows(_Steps):
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """From n, d, mu and what the user set."""
-        bearing, nu = bearing_of(task)
+        bearing = BEARINGS[task.loss]
         growth = max(1.0, math.sqrt(task.calm))
         most = _MOST_STEPS * (4 if task.loss == HINGE else 1)  # whose dual is not curved
         steps = max(1, round(asked.n_passes or min(most, most / 100 * growth)))
         return cls(
             task,
             steps=steps,
-            reach=bearing.reach(nu) * (min(growth, 4.0) if task.loss != HINGE else 1.0),
+            reach=bearing.far * (min(growth, 4.0) if task.loss != HINGE else 1.0),
             penalty=asked.penalty(task, bearing.penalty / growth**2),
             kink=_KINK / growth**2,
             clip=asked.clip,

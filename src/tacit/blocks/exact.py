@@ -1,0 +1,213 @@
+"""Passes over dense rows as exact sums: what solvers release of them has no slack.
+
+Each method is a sum of whole numbers (`tacit.kernels.exact`), so a row that is absent changes the total by exactly its
+own term. The total becomes a float64 in one rounding, which the grid of the noise charges (`tacit.privacy.noise.grid`).
+What remains is that no term exceeds the bound that a sensitivity states. Clips are on whole steps, or are followed by
+rounding towards zero, and they are tighter by `SHRINK` than what is stated, which covers norms and quotients.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit._types import Floats, Integers
+from tacit.blocks.bounded import Bounded
+from tacit.blocks.clip import SHRINK
+from tacit.blocks.grid import GridTable, Part
+from tacit.blocks.moves import Moves
+from tacit.blocks.products import product
+from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
+from tacit.kernels import exact as kernels
+from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, WEIGHTS
+from tacit.kernels.given import Block
+from tacit.privacy.mechanisms import Sensitivity
+from tacit.problems.task import LinearTask
+
+_WIDE = 256  # columns
+_LARGEST = 2.0**1000  # l1 norm of weights, far below where margins overflow
+_CELLS = 2**17  # of rows that are copied at a time, of which there are 512 or more
+_AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
+
+
+class ExactPasses:
+    """Passes over dense rows, each of which weighs what its class does; every sum is private until it has noise.
+
+    `moves` and `blocked` have the sensitivities: the same, without slack. `weights` are of the two classes, or of each.
+    """
+
+    def __init__(self, task: LinearTask, data: Bounded, weights: Floats | None = None, run: Run = on_threads) -> None:
+        self._task, self._run = task, run
+        self.moves = self.blocked = Moves.exact(task.n)
+        self._weights = np.ones(max(task.outputs, 2)) if weights is None else weights
+        self.heaviest = float(self._weights.max())
+        self._bias = 1.0 if task.fit_intercept else 0.0
+        table = GridTable.of(data.Z)
+        n, norms = table.shape[0], np.empty(table.shape[0])
+        self._parts = [Part(table, self._bias, data.targets, norms, cut.start, cut.stop) for cut in cuts(n, task.d)]
+        for _ in run(_write_norms, self._parts):
+            pass
+
+    def gradient(self, w: Floats, clip: float, shape: float = 1.0) -> Floats:
+        """The sum of clipped gradients; `shape` rounds the hinge."""
+        return self._gradient(w, clip, shape, self._parts)
+
+    def residuals(self, w: Floats) -> Floats:
+        """The sum of the slopes of the loss, for each output: what gradients without a clip say of an intercept."""
+        parts = [Part(one.table, 1.0, one.targets, one.norms, one.start, one.end) for one in self._parts]
+        fixed = w.copy()
+        fixed[:, -1] *= self._bias
+        return self._gradient(fixed, math.inf, 1.0, parts)[:, -1]
+
+    def residual_moves(self, norm: float, apart: float) -> Sensitivity:
+        """Of `residuals`, whose terms are at most so long and so far apart before they are rounded to a grid.
+
+        That moves each output of each of two terms by half a step at most.
+        """
+        outputs = self._task.outputs
+        step = 2.0 ** -_coefficient_bits(self._largest_slope(0.0), outputs)
+        return self.moves.apart(norm, apart, more=math.sqrt(outputs) * step)
+
+    def second_moments(self, radius: float) -> Floats:
+        """The sum of z z^T over rows clipped to `radius`, intercept last."""
+        total, power = self._of_scaled(_outer, radius)
+        return total.floats(power)
+
+    def squares(self, radius: float) -> Floats:
+        """The diagonal of `second_moments`."""
+        total, power = self._of_scaled(_squares, radius)
+        return total.floats(power)
+
+    def curvature_times(self, v: Floats, diagonal: Floats, radius: float) -> Floats:
+        """The sum of u (u.v), u = z / sqrt(diagonal) clipped to `radius` R, for |v| <= 1.
+
+        u.v is rounded towards zero to steps of at most 2^-20 R. So a term is no longer than it was, and two of them are
+        at most 2 2^-20 R^2 farther apart; as R is smaller by that much first, R^2 holds for both neighbour relations.
+        """
+        weights = 1.0 / np.sqrt(diagonal)
+        weights[-1] *= self._bias
+        reach = math.frexp(radius)[1]
+        units = 2.0 ** (ENTRIES - reach)
+        steps = CLASS_COEFFICIENTS - _power(radius * self.heaviest)
+        power = WEIGHTS - _power(float(np.abs(v).sum()))
+        fixed = np.ldexp(np.trunc(np.ldexp(v, power)), -power)
+        public = weights, fixed, radius * SHRINK * _AHEAD, units, 2.0**steps / units, self._weights
+        return sum_over(self._parts, _images, *public, run=self._run).floats(reach - ENTRIES - steps)
+
+    # ---- how they are taken
+
+    def _gradient(self, w: Floats, clip: float, shape: float, parts: list[Part]) -> Floats:
+        size = float(np.abs(w).sum(axis=1).max())
+        if not size <= _LARGEST:
+            return np.zeros_like(w)  # weights are public, and margins of rows might overflow
+        power = WEIGHTS - _power(size)
+        fixed = np.ldexp(np.rint(np.ldexp(w, power)), -power)
+        largest = self._largest_slope(size)
+        if self._bias and clip < largest / self.heaviest:  # rows are at least as long as their intercept entry
+            largest = clip * self.heaviest
+        steps = _coefficient_bits(largest, len(w))
+        most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
+        rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
+        if len(w) == 1:
+            sparse = self._parts[0].table.zero is not None
+            kernel: Any = kernels.sparse_gradient if sparse else kernels.dense_gradient
+            total = sum_over(parts, kernel, fixed[0], rule, run=self._run).floats(-GRID - steps)
+            return total[None, :]
+        return sum_over(parts, _class_gradient, fixed, rule, run=self._run).floats(-GRID - steps)
+
+    def _largest_slope(self, size: float) -> float:
+        """A bound on a slope of a row's loss times its weight, for weights of this l1 norm and targets within 4.
+
+        Of losses with bounded slopes none exceeds 1 in one margin. A margin is at most 4 times the size.
+        """
+        loss = self._task.loss
+        return self.heaviest * (1.0 if math.isfinite(loss.slope) else loss.curvature * FARTHEST * (size + 1.0))
+
+    def _of_scaled(self, kernel: Any, radius: float) -> tuple[Total, int]:
+        """A sum over rows clipped to `radius`, times the roots of their weights over 2^down so that none is above 1."""
+        down = -(-_power(self.heaviest) // 2)
+        roots = np.sqrt(self._weights) / 2.0**down
+        # A matrix of many columns is held once: BLAS has threads of its own for it.
+        run = in_turn if kernel is _outer and self._task.d >= _WIDE else self._run
+        return sum_over(self._parts, kernel, radius * SHRINK, roots, run=run), 2 * (down - GRID)
+
+
+def _power(size: float) -> int:
+    """The smallest power of two that is not below `size`; 0 for nothing."""
+    if size == 0.0:
+        return 0
+    fraction, power = math.frexp(size)
+    return power - 1 if fraction == 0.5 else power
+
+
+def _coefficient_bits(largest: float, outputs: int) -> int:
+    """How many steps to 1, as a power of two, coefficients of this size have room for."""
+    return (COEFFICIENTS if outputs == 1 else CLASS_COEFFICIENTS) - _power(largest)
+
+
+def _write_norms(part: Part) -> None:
+    """The norms of a part's rows, into its own place."""
+    for block in part.blocks():
+        norms = kernels.sparse_norms if isinstance(block.rows, kernels.Zeros) else kernels.dense_norms
+        norms(block.rows, block.bias, block.norms)
+
+
+def _pieces(block: Block[Any]) -> Iterator[tuple[slice, Any]]:
+    """Rows of the block, dense, a few at a time where they are long: each is copied in double precision."""
+    sparse, n = isinstance(block.rows, kernels.Zeros), len(block.norms)
+    width = len(block.rows.zero) if sparse else block.rows.shape[1]
+    size = max(512, _CELLS // width)
+    for start in range(0, max(n, 1), size):
+        end = min(start + size, n)
+        yield slice(start, end), kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
+
+
+def _of_class(weights: Floats, targets: Floats) -> Floats:
+    """What each row weighs."""
+    return weights[(targets > 0.0).astype(np.int64) if len(weights) == 2 else targets.astype(np.int64)]
+
+
+def _whole(sums: Floats) -> Integers:
+    return sums.astype(np.int64)
+
+
+def _class_gradient(block: Block[Any], W: Floats, rule: kernels.Rule) -> Integers:
+    """The sum of clipped gradients of several outputs."""
+    total: Any = 0.0
+    for cut, rows in _pieces(block):
+        Z = rows.astype(np.float64, copy=False)  # in single precision products would be rounded
+        held = product(Z, W[:, :-1].T) + block.bias * W[:, -1]
+        kernels.class_coefficients(held, block.targets[cut], block.norms[cut], rule)
+        total += np.column_stack([product(held.T, Z), block.bias * held.sum(axis=0)])
+    return _whole(np.ldexp(total, GRID))
+
+
+def _scaled(block: Block[Any], radius: float, roots: Floats) -> Iterator[Floats]:
+    """Rows of the block in steps."""
+    factors = np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
+    for cut, rows in _pieces(block):
+        yield kernels.scaled(rows, block.bias, factors[cut])
+
+
+def _outer(block: Block[Any], radius: float, roots: Floats) -> Integers:
+    total: Any = 0.0
+    for rows in _scaled(block, radius, roots):
+        total += product(rows.T, rows)
+    return _whole(np.asarray(total))
+
+
+def _squares(block: Block[Any], radius: float, roots: Floats) -> Integers:
+    return _whole(np.sum([np.square(rows).sum(axis=0) for rows in _scaled(block, radius, roots)], axis=0))
+
+
+def _images(
+    block: Block[Any], weights: Floats, v: Floats, radius: float, units: float, steps: float, classes: Floats
+) -> Integers:
+    total: Any = 0.0
+    most = 2.0**CLASS_COEFFICIENTS
+    for cut, piece in _pieces(block):
+        rows = kernels.whitened(piece, weights, radius, units)
+        images = np.trunc(product(rows, v[:, None])[:, 0] * (_of_class(classes, block.targets[cut]) * steps))
+        total += product(np.clip(images, -most, most)[None, :], rows)[0]
+    return _whole(total)

@@ -1,0 +1,146 @@
+"""`sum_over`: one pass over the parts of a table, as an exact sum. And which cores it may use.
+
+A part is something that can be read again: it yields blocks of at most 2,048 rows on the grid. A kernel is a function
+of a block and of public numbers that gives the block's sum in whole steps (`tacit.kernels.exact`). Whole numbers add up
+to the same total in any order, so it makes no difference how rows are cut into blocks and parts, and who adds them.
+
+Totals outgrow 64 bits: 2^57 steps of a block times the blocks of a billion rows. They are held as two whole numbers,
+`high` 2^32 + `low`, which hold 2^42 rows.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from threading import Lock
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from tacit._types import Floats, Integers
+from tacit.kernels.exact import BLOCK
+
+_LOW = 32
+_LITTLE = 2**19  # cells, below which threads take longer to start than to add
+_BLOCKS = 32  # whose sums of 2^57 fit in one int64, with what is left of the last ones
+
+
+class Readable(Protocol):
+    """A part of a table."""
+
+    def blocks(self) -> Iterator[Any]:
+        """Its rows, in blocks."""
+
+
+Kernel = Callable[..., Integers]
+Run = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""Calls a function for every part, in any place and any order, and gives back what it returned for each."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Total:
+    """Whole numbers: high 2^32 + low, low from 0 to 2^32 - 1."""
+
+    high: Integers
+    low: Integers
+
+    def __add__(self, other: "Total") -> "Total":
+        low = self.low + other.low
+        return Total(self.high + other.high + (low >> _LOW), low & (2**_LOW - 1))
+
+    def floats(self, power: int) -> Floats:
+        """Times 2^power: the nearest float64, in one rounding, as both numbers have fewer than 53 bits."""
+        return np.ldexp(np.ldexp(self.high.astype(np.float64), _LOW) + self.low, power)
+
+
+def sum_over(parts: Sequence[Readable], kernel: Kernel, *public: Any, run: Run | None = None) -> Total:
+    """The exact sum of `kernel(block, *public)` over all blocks of all parts. Private until it has noise.
+
+    There is at least one part, and a row that is in two of them counts twice. The kernel gives int64 numbers of one
+    shape, below 2^57. `run` calls it for each part: by default the threads of this machine that may be used.
+    """
+    totals = iter((run or on_threads)(lambda part: _of_part(part, kernel, public), parts))
+    found: Total = next(totals)
+    for total in totals:
+        found = found + total
+    return found
+
+
+def _of_part(part: Readable, kernel: Kernel, public: tuple[Any, ...]) -> Total:
+    found: Total | None = None
+    held: Integers | None = None
+    for number, block in enumerate(part.blocks(), start=1):
+        one = kernel(block, *public)
+        held = one if held is None else np.add(held, one, out=held)
+        if number % _BLOCKS == 0:
+            found, held = _carried(found, held), None
+    if held is not None:
+        found = _carried(found, held)
+    if found is None:
+        raise ValueError("a part has no rows")
+    return found
+
+
+def _carried(found: Total | None, held: Integers) -> Total:
+    more = Total(held >> _LOW, held & (2**_LOW - 1))
+    return more if found is None else found + more
+
+
+def in_turn(function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
+    """Call the function for one part after the other, on this thread."""
+    return map(function, parts)
+
+
+def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    """Call the function for every part, on as many threads as may be used; BLAS has one in each of them."""
+    threads = 1 if len(parts) == 1 else min(cores(), len(parts))
+    if threads == 1:
+        return [function(part) for part in parts]
+    with _one_thread_each, ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, parts))
+
+
+class _OneThreadEach:
+    """Holds BLAS to one thread while any pass of this process runs: its limits are global, and passes may overlap."""
+
+    def __init__(self) -> None:
+        self._lock, self._passes = Lock(), 0
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._passes == 0:
+                self._before = _libraries().limit(limits=1, user_api="blas")
+            self._passes += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._passes -= 1
+            if self._passes == 0:
+                self._before.restore_original_limits()
+
+
+_one_thread_each = _OneThreadEach()
+
+
+def cuts(n: int, d: int) -> list[slice]:
+    """Where to cut n rows of d columns into parts for threads; one part, perhaps empty, where they would be short."""
+    size = max(BLOCK, -(-n // (4 * cores()))) if n * d >= _LITTLE else max(n, 1)
+    return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
+
+
+def cores() -> int:
+    """How many threads a pass may use: no more than OpenMP, numba or the limits of threadpoolctl and joblib allow."""
+    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    limits = [here, numba.config.NUMBA_NUM_THREADS, *(one["num_threads"] for one in _libraries().info())]
+    return max(1, min([*limits, int(asked)] if asked.isdigit() else limits))
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries with threads of their own, whose limits are read anew each time."""
+    return ThreadpoolController()

@@ -1,0 +1,264 @@
+"""Sums over rows as whole numbers: the same total in any order, for any blocks, on any number of threads.
+
+Numbers on a grid are whole multiples of its step, and float64 computes with them without rounding as long as the sizes
+of all terms of a sum add up to at most 2^53 steps. So a sum of such products may be taken in any order, by vector code,
+by BLAS or by fused instructions: the bits are the same. What is on a grid, and how large it may be in steps:
+
+    entries of rows             2^21    `GRID`: steps of 2^-19 for entries up to 4
+    public weights              2^30    of all columns together: margins stay below 3 * 2^51 in every form below
+    coefficients of rows        2^24    gradients of one output: 64 rows at a time are at most 2^51
+                                2^21    products by BLAS, which takes up to `BLOCK` = 2^11 rows: 2^53
+    rows, twice                 2^21    second moments: 2^42 for a product, 2^53 for a block
+
+A coefficient is what a row's entries are multiplied by: the slope of its loss, times the weight of its class, times
+what clips its gradient. It is a function of that row and of public numbers, by operations that are rounded alike
+everywhere. It is rounded to the nearest step, and then clipped: to whole steps, downwards. Rows that are clipped or
+weighted as a whole come back to a grid entry by entry, towards zero. So no bound on a row is exceeded by a rounding.
+
+A sparse table has for each row the entries that are stored, and one row `zero` of what all others are: with z = zero +
+(z - zero) a margin is zero.w plus a few terms, and all of them are whole numbers of steps. So its sums have the bits of
+the dense table's.
+
+Every kernel returns the sum over one block in whole steps, below 2^57: 64 of them fit in an int64.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit._types import Floats, Integers, Table
+from tacit.compilation import compiled
+from tacit.kernels.any_order import add_product_in_any_order
+from tacit.kernels.given import Block
+from tacit.problems.slopes import multinomial_slopes, slope
+
+BLOCK = 2_048
+"""Rows of a block at most."""
+
+GRID = 19
+"""Entries of bounded rows are whole multiples of 2^-19, and at most 4."""
+
+FARTHEST = 4.0
+ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
+"""The most that each of these may be, as powers of two, in steps of its grid."""
+
+_TILE = 64
+_UNIT = 2.0**GRID
+
+kernel = compiled(nogil=True)
+
+
+class Zeros(NamedTuple):
+    """Sparse rows of a table: what is stored, and what all other entries are."""
+
+    data: NDArray[np.float32]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    zero: NDArray[np.float32]
+
+
+class Rule(NamedTuple):
+    """How a row's coefficient is found. All of it is public."""
+
+    loss: int
+    shape: float
+    clip: float  # of a gradient of a class that weighs 1
+    weights: Floats  # of the classes
+    units: float  # steps of the grid of coefficients to 1
+    most: float  # steps
+
+
+# Norms
+
+
+@kernel
+def dense_norms(Z: Table, bias: float, out: Floats) -> None:
+    """The norm of each row with its intercept entry."""
+    for i in range(len(Z)):
+        total = bias * bias
+        for j in range(Z.shape[1]):
+            entry = np.float64(Z[i, j])  # a product in single precision would be rounded
+            total += entry * entry
+        out[i] = math.sqrt(total)
+
+
+@kernel
+def sparse_norms(rows: Zeros, bias: float, out: Floats) -> None:
+    """`dense_norms` of a sparse table: the same bits for up to 2,048 columns, where both sums are exact."""
+    data, indices, indptr, zero = rows
+    whole = bias * bias
+    for entry in zero:
+        whole += np.float64(entry) * np.float64(entry)
+    for i in range(len(out)):
+        left, own = whole, 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            absent, entry = np.float64(zero[indices[p]]), np.float64(data[p])
+            left -= absent * absent
+            own += entry * entry
+        out[i] = math.sqrt(left + own)
+
+
+# Coefficients
+
+
+@kernel
+def coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
+    """Turn the margins of a few rows into their coefficients, in steps."""
+    loss, shape, clip, weights, units, most = rule
+    first, second = weights[0], weights[1]
+    for i in range(len(margins)):
+        weight = second if targets[i] > 0.0 else first
+        wanted = np.rint(slope(margins[i], targets[i], loss, shape) * weight * units)
+        limit = min(np.floor(clip * weight * units / norms[i]), most)
+        margins[i] = max(min(wanted, limit), -limit) if wanted == wanted else 0.0
+
+
+@kernel
+def class_coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
+    """Turn the K margins of each row into its coefficients, which are clipped together."""
+    _, _, clip, weights, units, most = rule
+    slopes = np.empty(margins.shape[1])
+    for i in range(len(margins)):
+        label = int(targets[i])
+        multinomial_slopes(margins[i], label, slopes)
+        square = 0.0
+        for k in range(len(slopes)):
+            wanted = np.rint(slopes[k] * weights[label] * units)
+            margins[i, k] = max(min(wanted, most), -most) if wanted == wanted else 0.0
+            square += margins[i, k] * margins[i, k]
+        length, limit = math.sqrt(square) * norms[i], clip * weights[label] * units
+        if length > limit:
+            for k in range(len(slopes)):
+                margins[i, k] = np.trunc(margins[i, k] * (limit / length))
+
+
+# Gradients of one output
+
+
+@kernel
+def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> Integers:
+    """The sum of clipped gradients; the last entry is the intercept's."""
+    Z, bias, targets, norms = block
+    n, d = Z.shape
+    out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
+    for start in range(0, n, _TILE):
+        size = min(_TILE, n - start)
+        for i in range(size):
+            margin = bias * w[d]
+            for j in range(d):
+                margin = add_product_in_any_order(margin, np.float64(Z[start + i, j]), w[j])
+            held[i] = margin
+        coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
+        total = 0.0
+        for i in range(size):
+            total += held[i]
+        out[d] += np.int64(total * bias * _UNIT)
+        _add_rows(Z[start : start + size], held, part)
+        for j in range(d):
+            out[j] += np.int64(part[j] * _UNIT)
+            part[j] = 0.0
+    return out
+
+
+@kernel
+def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
+    """Add each row times its factor, four at a time."""
+    n, d = Z.shape
+    whole = n - n % 4
+    for i in range(0, whole, 4):
+        f, g, h, k = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]
+        for j in range(d):
+            total = add_product_in_any_order(out[j], f, np.float64(Z[i, j]))
+            total = add_product_in_any_order(total, g, np.float64(Z[i + 1, j]))
+            total = add_product_in_any_order(total, h, np.float64(Z[i + 2, j]))
+            out[j] = add_product_in_any_order(total, k, np.float64(Z[i + 3, j]))
+    for i in range(whole, n):
+        for j in range(d):
+            out[j] = add_product_in_any_order(out[j], factors[i], np.float64(Z[i, j]))
+
+
+@kernel
+def sparse_gradient(block: Block[Zeros], w: Floats, rule: Rule) -> Integers:
+    """`dense_gradient` of a sparse table; what a row's entries differ by from `zero` is added up as whole numbers."""
+    (data, indices, indptr, zero), bias, targets, norms = block
+    n, d = len(indptr) - 1, len(zero)
+    out, absent, held = np.zeros(d + 1, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(n)
+    base = bias * w[d]
+    for j in range(d):
+        base += np.float64(zero[j]) * w[j]
+        absent[j] = np.int64(np.float64(zero[j]) * _UNIT)
+    for i in range(n):
+        margin = base
+        for p in range(indptr[i], indptr[i + 1]):
+            margin += (np.float64(data[p]) - np.float64(zero[indices[p]])) * w[indices[p]]
+        held[i] = margin
+    coefficients(held, targets, norms, rule)
+    total = 0
+    for i in range(n):
+        factor = int(held[i])
+        total += factor
+        for p in range(indptr[i], indptr[i + 1]):
+            out[indices[p]] += factor * (np.int64(np.float64(data[p]) * _UNIT) - absent[indices[p]])
+    for j in range(d):
+        out[j] += total * absent[j]
+    out[d] = total * np.int64(bias * _UNIT)
+    return out
+
+
+# Rows in double precision, as BLAS is handed them
+
+
+@kernel
+def filled(rows: Zeros, start: int, end: int) -> Floats:
+    """Rows of a sparse table, dense."""
+    data, indices, indptr, zero = rows
+    out = np.empty((end - start, len(zero)))
+    for i in range(len(out)):
+        for j in range(len(zero)):
+            out[i, j] = zero[j]
+        for p in range(indptr[start + i], indptr[start + i + 1]):
+            out[i, indices[p]] = data[p]
+    return out
+
+
+@kernel
+def scaled(Z: Table, bias: float, factors: Floats) -> Floats:
+    """Rows with their intercept entry times their factors, at most 1, in steps: each entry towards zero."""
+    n, d = Z.shape
+    out = np.empty((n, d + 1))
+    for i in range(n):
+        factor = factors[i] * _UNIT
+        for j in range(d):
+            out[i, j] = np.trunc(np.float64(Z[i, j]) * factor)
+        out[i, d] = np.trunc(bias * factor)
+    return out
+
+
+@kernel
+def whitened(Z: Table, weights: Floats, radius: float, units: float) -> Floats:
+    """Rows with an intercept entry of 1, times the weights of the columns, clipped to the radius, in `units` to 1."""
+    n, d = Z.shape
+    out = np.empty((n, d + 1))
+    for i in range(n):
+        square = weights[d] * weights[d]
+        for j in range(d):
+            entry = np.float64(Z[i, j]) * weights[j]
+            square += entry * entry
+        factor = units * min(1.0, radius / max(math.sqrt(square), 1e-300))
+        for j in range(d):
+            out[i, j] = np.trunc(np.float64(Z[i, j]) * weights[j] * factor)
+        out[i, d] = np.trunc(weights[d] * factor)
+    return out
+
+
+@kernel
+def loop_product(one: Floats, other: Floats) -> Floats:
+    """`one @ other`, where BLAS does not keep its promise."""
+    out = np.zeros((one.shape[0], other.shape[1]))
+    for i in range(one.shape[0]):
+        for k in range(one.shape[1]):
+            for j in range(other.shape[1]):
+                out[i, j] += one[i, k] * other[k, j]
+    return out
