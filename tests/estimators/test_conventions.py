@@ -24,6 +24,7 @@ COMMON = {
     "delta": None,
     "adjacency": "add-remove",
     "bounds": None,
+    "trust_dtypes": False,
     "row_norm": None,
     "solver": "auto",
     "fit_intercept": True,

@@ -216,6 +216,17 @@ def test_a_scaler_behind_an_encoder_knows_the_columns_of_zeros_and_ones():
         made(PrivateEncoder(), PrivateScaler(bounds={"height": (0, 1)}), LogisticRegression()).fit(FRAME, Y)
 
 
+def test_types_that_an_encoder_trusts_declare_truth_values_unless_the_model_says_more():
+    table = pd.DataFrame({"job": JOB, "is_new": T > 4.0})
+    for bounds, expected in ((None, (0.0, 1.0)), ({"is_new": (0.0, 0.5)}, (0.0, 0.5))):
+        model = made(PrivateEncoder(trust_dtypes=True), LogisticRegression(bounds=bounds)).fit(table, Y)
+        assert not [release for release in model.plan_.plan.releases if "scale" in release.name]
+        place = list(model[0].get_feature_names_out()).index("is_new")
+        assert (model[-1].clip_low_[place], model[-1].clip_high_[place]) == expected
+    plan = made(PrivateEncoder(), LogisticRegression()).fit(table, Y).plan_.plan
+    assert [release for release in plan.releases if "scale" in release.name]
+
+
 @pytest.mark.parametrize("after", [PrivateScaler(), PCA(1), LogisticRegression(classes=[0, 1])])
 def test_a_row_whose_components_no_float_holds_does_not_stop_the_next_step(after):
     rows = np.random.default_rng(1).normal(size=(200, 3))

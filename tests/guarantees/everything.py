@@ -325,13 +325,14 @@ def _loose_forms() -> Iterator[Entry]:
         if not case.declared and not case.whole:
             yield of_case(replace(case, sparse=True), form="declared columns", bounds=ALL_DECLARED)
             yield of_case(case, form="declared columns, no intercept", bounds=SOME_DECLARED, fit_intercept=False)
-            if case.adjacency == "replace-one":
-                yield of_case(case, form="declared columns", bounds=FROM_ZERO)
+            if case.adjacency == "replace-one" or case.solver.name in ONE_OF_EACH_LAYOUT:
+                yield of_case(case, form="columns declared from zero", bounds=FROM_ZERO)
     for case in [*BASIC, *TEXT]:
-        if case.solver.name in ("coordinate", "frank-wolfe", "text") and not (case.declared or case.whole):
+        if case.solver.name in (*ONE_OF_EACH_LAYOUT, "text") and not (case.declared or case.whole):
             yield of_case(replace(case, sparse=True), form="some declared columns", bounds=SOME_DECLARED)
 
 
+ONE_OF_EACH_LAYOUT = ("coordinate", "frank-wolfe", "gradient")
 SOME_DECLARED = Bounds(np.array([-2.0, -np.inf, -1.0]), np.array([2.0, np.inf, 3.0]))
 FROM_ZERO = Bounds(np.array([0.0, -np.inf, -3.0]), np.array([2.0, np.inf, 0.0]))
 ALL_DECLARED = Bounds(np.array([-2.0, -0.5, -1.0]), np.array([2.0, 4.0, 3.0]))
@@ -354,7 +355,7 @@ LOOSE = [*_loose_forms()]
 def _of_pca(
     solver: Any, adjacency: str, sparse: bool, declared: bool = False, form: str = "", bounds: Bounds | None = None
 ) -> Entry:
-    """Centred, with nothing declared but perhaps bounds; or as it is, with a declared norm and two components."""
+    """Centred, with nothing declared but perhaps bounds; or as it is, of a declared norm or bounds, two components."""
     n = 30
     budget = Budget(1.0, 1e-5, adjacency)  # type: ignore[arg-type]
     task = ComponentsTask(
@@ -362,7 +363,7 @@ def _of_pca(
         d=2,
         budget=budget,
         sparse=sparse,
-        row_norm=20.0 if declared else None,
+        row_norm=20.0 if declared and bounds is None else None,
         bounds=bounds,
         k=1 + declared,
         center=not declared,
@@ -392,6 +393,9 @@ def _of_pca(
             (np.full(2, 1e-200),),
             (np.full(2, 1e200),),
             (np.array([math.nan, 50.0]),),
+            (np.array([0.3, math.nan]),),
+            (np.full(2, math.nan),),
+            (np.array([math.inf, 0.0]),),
             records[3],
         ]
 
@@ -422,6 +426,19 @@ PCA_BOUNDS = {
 }
 PCAS += [
     _of_pca(PCA_SOLVERS["gauss"](), adjacency, sparse, form=f"with bounds of {form}", bounds=bounds)
+    for form, bounds in PCA_BOUNDS.items()
+    for adjacency in ADJACENCIES
+    for sparse in (False, True)
+]
+LOOSE += [
+    _of_pca(solver(), adjacency, sparse, form="with bounds of some columns", bounds=PCA_BOUNDS["some columns"])
+    for name, solver in PCA_SOLVERS.items()
+    for adjacency in solver.serves.adjacencies
+    for sparse in (False, True)
+    if name != "gauss"
+]
+LOOSE += [
+    _of_pca(PCA_SOLVERS["gauss"](), adjacency, sparse, True, f"with bounds of {form}", bounds)
     for form, bounds in PCA_BOUNDS.items()
     for adjacency in ADJACENCIES
     for sparse in (False, True)
@@ -522,20 +539,33 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
         rows += [] if "by themselves" in name else [("a", "x", math.nan)]  # Normalizer takes no holes
         return [(row, label) for row in rows for label in (0, 1)]
 
-    plan = pipeline().fit(pd.DataFrame([r for r, _ in [*records, records[0]]]), [t for _, t in [*records, records[0]]])
-    return Entry(f"pipeline {name}", adjacency, plan.plan_.plan, records, run, hostile)
+    whole = [*records, records[0]]
+    table = pd.DataFrame([row for row, _ in whole], columns=["one", "two", "three"])
+    plan = pipeline().fit(table, [label for _, label in whole]).plan_.plan
+    return Entry(f"pipeline {name}", adjacency, plan, records, run, hostile)
 
 
 def _pipelines(adjacency: str) -> list[Entry]:
     def encoder() -> PrivateEncoder:
         return PrivateEncoder(max_categories=4)
 
-    told = {"classes": [0, 1]}
+    def parsing() -> PrivateEncoder:
+        return PrivateEncoder(max_categories=4, parse=["one", "two"])
+
+    told, bounds = {"classes": [0, 1]}, {"three": (-2.0, 2.0)}
     return [
         _of_pipeline("encoder, gradient", adjacency, encoder(), LogisticRegression(**told)),
         _of_pipeline("encoder, coordinate", adjacency, encoder(), LogisticRegression(solver="coordinate", **told)),
         _of_pipeline("encoder, scaler, gradient", adjacency, encoder(), PrivateScaler(), LogisticRegression(**told)),
         _of_pipeline("encoder, PCA", adjacency, encoder(), PCA(2)),
+        _of_pipeline("encoder, PCA with bounds", adjacency, encoder(), PCA(2, bounds=bounds)),
+        _of_pipeline(
+            "encoder, scaler with bounds, gradient",
+            adjacency,
+            encoder(),
+            PrivateScaler(bounds=bounds),
+            LogisticRegression(**told),
+        ),
         _of_pipeline(
             "encoder, rows by themselves, gradient",
             adjacency,
@@ -544,11 +574,13 @@ def _pipelines(adjacency: str) -> list[Entry]:
             FunctionTransformer(np.exp),
             LogisticRegression(**told),
         ),
+        _of_pipeline("parsed columns, gradient", adjacency, parsing(), LogisticRegression(**told), first="12"),
         _of_pipeline(
-            "parsed columns, gradient",
+            "parsed columns, scaler with bounds, PCA",
             adjacency,
-            PrivateEncoder(max_categories=4, parse=[0, 1]),
-            LogisticRegression(**told),
+            parsing(),
+            PrivateScaler(bounds=bounds),
+            PCA(2),
             first="12",
         ),
     ]

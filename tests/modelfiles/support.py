@@ -99,7 +99,9 @@ MAKERS = {
     "pca in noise": lambda: PCA(None, 0.01).fit(X),
     "stochastic pca": lambda: PCA(2, 5.0, solver="stochastic").fit(X),
     "pca above the noise": lambda: PCA("noise", 5.0, solver=VarianceReduced(n_snapshots=2, clip=0.5)).fit(X),
+    "pca of declared columns": lambda: PCA(2, 2.0, bounds={"a": (-3, 3)}).fit(FRAME),
     "scaler": lambda: PrivateScaler(2.0).fit(FRAME),
+    "scaler of declared columns": lambda: PrivateScaler(bounds=(0.0, 1.0)).fit(FRAME),
     "encoder": lambda: PrivateEncoder(5.0, missing_indicator=["a"]).fit(TEXTS),
     "encoder of a vote": lambda: PrivateEncoder(5.0, parse=["size", "a"]).fit(TEXTS.astype({"a": str})),
     "encoder of declared types": lambda: PrivateEncoder(trust_dtypes=True).fit(

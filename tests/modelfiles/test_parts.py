@@ -2,9 +2,9 @@
 
 import pytest
 
-from tacit import PrivateEncoder
+from tacit import LogisticRegression, PrivateEncoder, PrivateScaler, make_private_pipeline
 
-from .support import TEXTS, loaded, quiet, text_of
+from .support import LABELS, TEXTS, X, loaded, quiet, text_of
 
 pytestmark = quiet
 
@@ -168,3 +168,37 @@ def test_an_encoder_that_is_fitted_again_keeps_no_plan_of_an_earlier_fit(tmp_pat
     model.set_params(categories={"kind": ["x", "y"], "size": ["S", "L"]}).fit(TEXTS)
     assert not hasattr(model, "plan_")
     assert loaded(text_of(model, tmp_path), tmp_path).guarantee_ is None
+
+
+SCALERS = {
+    "scales that were found": lambda model, found: model.update(attributes=found["attributes"]),
+    "another centre": lambda model, found: model["attributes"].update(mean_=found["attributes"]["mean_"]),
+    "other clips": lambda model, found: model["attributes"].update(clip_low_=found["attributes"]["clip_low_"]),
+    "no bounds": lambda model, _: model["parameters"].update(bounds=None),
+    "other bounds": lambda model, _: model["parameters"].update(bounds={"tuple": [0.0, 2.0]}),
+    "bounds of one column": lambda model, _: model["parameters"].update(bounds={"dict": {"a": {"tuple": [0.0, 1.0]}}}),
+    "a row norm": lambda model, _: model["parameters"].update(bounds=None, trust_dtypes=True, row_norm=1.0),
+}
+
+
+@pytest.mark.parametrize("edit", SCALERS)
+def test_a_scaler_without_a_guarantee_has_the_scales_of_its_bounds(edit, document, tmp_path):
+    changed = document("scaler of declared columns")
+    assert loaded(changed, tmp_path).guarantee_ is None
+    SCALERS[edit](changed["model"], document("scaler")["model"])
+    with pytest.raises(ValueError, match="a scaler without a guarantee must have declared bounds"):
+        loaded(changed, tmp_path)
+
+
+def test_types_that_are_trusted_stand_for_bounds_of_a_scaler(document, tmp_path):
+    changed = document("scaler of declared columns")
+    changed["model"]["parameters"].update(bounds=None, trust_dtypes=True)
+    assert loaded(changed, tmp_path).guarantee_ is None
+
+
+def test_a_scaler_that_is_fitted_again_keeps_no_plan_of_a_pipeline(tmp_path):
+    scaler = make_private_pipeline(PrivateScaler(), LogisticRegression(), epsilon=5.0).fit(X, LABELS)[0]
+    assert scaler.plan_.event == scaler.guarantee_.event
+    scaler.set_params(bounds=(0.0, 1.0)).fit(X)
+    assert not hasattr(scaler, "plan_")
+    assert loaded(text_of(scaler, tmp_path), tmp_path).guarantee_ is None

@@ -231,6 +231,8 @@ def test_types_declare_truth_values_only_where_they_are_trusted():
     assert PrivateScaler(trust_dtypes=True).fit(frame).guarantee_ is None
     assert PrivateScaler(trust_dtypes=True).fit(frame.astype("boolean").astype("bool").to_numpy()).guarantee_ is None
     assert PrivateScaler().fit(frame).guarantee_ is not None
+    with pytest.raises(ValueError, match=r"(?i)2-?d"):
+        PrivateScaler(trust_dtypes=True).fit(frame["a"])
     with pytest.raises(TypeError, match="trust_dtypes must be True or False"):
         PrivateScaler(trust_dtypes="yes").fit(frame)
 

@@ -98,7 +98,7 @@ def merged(step: Any, told: Any, facts: Facts, *, strict: bool) -> Any:
         raise ValueError("bounds of columns that PrivateScaler scales are -3 and 3: declare none on the model")
     known = {k: (float(low), float(high)) for k, (low, high) in enumerate(zip(facts.low, facts.high, strict=True))}
     known = {k: pair for k, pair in known.items() if math.isfinite(pair[0])}
-    free = {name: k for k, name in enumerate(facts.names or ()) if name and k not in known}
+    free = {name: k for k, name in enumerate(facts.names or ()) if name}
     if isinstance(pairs, tuple):
         known = dict.fromkeys(range(facts.d), pairs) | known
     elif pairs:

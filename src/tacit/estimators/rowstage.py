@@ -41,9 +41,9 @@ class RowStage(Stage):
 
     def after(self, facts: Facts) -> Facts:
         """As many columns, of which nothing is known but that a `Binarizer` gives zeros and ones."""
-        side = np.ones(facts.d)
-        low, high = (0.0 * side, side) if type(self.step) is Binarizer else (-np.inf * side, np.inf * side)
-        names = facts.names if facts.names is not None else ("",) * facts.d
+        side, binary = np.ones(facts.d), type(self.step) is Binarizer
+        low, high = (0.0 * side, side) if binary else (-np.inf * side, np.inf * side)
+        names = ("",) * facts.d if binary or facts.names is None else facts.names
         return replace(facts, names=names, low=low, high=high, has_holes=facts.has_holes or self._makes_holes)
 
     def run(self, X: Any, gate: Gate) -> None:

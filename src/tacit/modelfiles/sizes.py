@@ -129,7 +129,7 @@ def _check_costless(model: Any, d: int) -> None:
     known = DeclaredScale.of(2, by_type).known()
     pairs = ((model.mean_, known.centre), (model.scale_, known.scale), (model.clip_low_, by_type.low))
     same = all(np.array_equal(one, other) for one, other in (*pairs, (model.clip_high_, by_type.high)))
-    if not same or not (told.are_whole or model.trust_dtypes):
+    if not same or model.row_norm is not None or not (told.are_whole or model.trust_dtypes):
         raise ValueError("a scaler without a guarantee must have declared bounds for all columns, and their scales")
 
 

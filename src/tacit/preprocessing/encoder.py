@@ -57,7 +57,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         read as text. A noisy vote of the rows decides it for each, and cells of the other kind are holes.
     trust_dtypes : bool, default=False
         Whether the categories of a pandas dtype are taken as declared. `astype("category")` reads them off the rows, so
-        by default they are not. Those of a polars Enum always are: an Enum cannot be made without naming them.
+        by default they are not. Those of a polars Enum always are: an Enum cannot be made without naming them. If
+        True, columns of truth values also lie between 0 and 1 for the steps that follow, by their type.
     random_state : int, default=None
         As in the estimators: None for data about real people.
 

@@ -139,7 +139,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.mean_, self.scale_ = scaling.centre, scaling.scale
         self.clip_low_, self.clip_high_ = scaling.low, scaling.high
         self.guarantee_ = guarantee
-        del self._truths
+        for name in ("_truths", "plan_"):  # of the table, and of a pipeline that fitted it before
+            self.__dict__.pop(name, None)
         return self
 
     def transform(self, X: Any) -> Floats:

@@ -88,11 +88,11 @@ class Bounds:
 def truths(X: Any, *, trusted: Any) -> tuple[int, ...]:
     """The columns of a table that hold truth values by their type, where types are `trusted` to be declared."""
     check_trust(trusted)
-    if not trusted:
+    if not trusted or len(getattr(X, "shape", ())) != 2:
         return ()
     if hasattr(X, "dtypes"):
         return tuple(k for k, kind in enumerate(X.dtypes) if str(kind).partition("[")[0].lower() in _TRUTHS)
-    return tuple(range(X.shape[1])) if getattr(X, "dtype", None) == np.bool_ and len(X.shape) == 2 else ()
+    return tuple(range(X.shape[1])) if getattr(X, "dtype", None) == np.bool_ else ()
 
 
 def check_trust(trusted: Any) -> None:
