@@ -95,3 +95,37 @@ def test_a_first_fit_works_where_nothing_can_be_written(tmp_path):
     assert done.stdout.startswith(str(tmp_path))
     assert done.stdout.endswith("(1, 3)\n")
     assert done.stderr.count("NoCacheWarning") == 1
+
+
+FORMS = """
+from tacit.compilation import compiled
+
+def form(capped):
+    @compiled()
+    def bounded(x):
+        return min(x, 1.0) if capped else x
+    return bounded
+"""
+
+
+def test_a_file_that_holds_another_form_is_not_run(tmp_path, monkeypatch):
+    """As two processes leave it that give two forms the same number: the place of the one has the code of the other."""
+    (tmp_path / "forms.py").write_text(FORMS)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    spec = importlib.util.spec_from_file_location("forms", tmp_path / "forms.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "forms", module)
+    spec.loader.exec_module(module)
+    assert module.form(capped=False)(5.0) == 5.0
+    assert module.form(capped=True)(5.0) == 1.0
+    free, capped = sorted((tmp_path / "kept").rglob("*.nbc"))
+    one, other = free.read_bytes(), capped.read_bytes()
+    again = module.form(capped=True)
+    assert again(5.0) == 1.0
+    assert sum(again.stats.cache_hits.values()) == 1
+    free.write_bytes(other)
+    capped.write_bytes(one)
+    for capped in (True, False):
+        again = module.form(capped=capped)
+        assert again(5.0) == (1.0 if capped else 5.0)
+        assert not again.stats.cache_hits

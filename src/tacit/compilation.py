@@ -2,6 +2,11 @@
 
 Where no folder can be written (a read-only installation and a read-only home, as in many containers), everything still
 works: functions are compiled anew in each process, and a warning says once how to name a folder.
+
+numba numbers the files of a function's forms (types of arguments, values of closures). Two processes that compile two
+forms at the same time may give both the same number, and then one form would run in place of the other: sums that do
+not clip in place of those that do. So every file says which form of which source it holds, and another one is compiled
+anew.
 """
 
 import warnings
@@ -10,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -19,6 +25,20 @@ class NoCacheWarning(UserWarning):
 
 
 _told = False
+
+
+class _Checked(IndexDataCacheFile):  # type: ignore[misc]
+    """Files that say what they hold."""
+
+    def save(self, key: Any, data: Any) -> None:
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        try:
+            stamp, held, data = super().load(key)
+        except (TypeError, ValueError):  # none, or one that does not say
+            return None
+        return data if (stamp, held) == (self._source_stamp, key) else None
 
 
 def compiled(*, nogil: bool = False) -> Callable[[Function], Function]:
@@ -31,7 +51,9 @@ def compiled(*, nogil: bool = False) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         try:
-            return cast(Function, compile_it(cache=True)(function))
+            kept: Any = compile_it(cache=True)(function)
+            kept._cache._cache_file.__class__ = _Checked
+            return cast(Function, kept)
         except RuntimeError as error:
             if "no locator available" not in str(error):
                 raise

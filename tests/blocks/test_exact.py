@@ -270,21 +270,12 @@ def test_a_blas_that_multiplies_wide_matrices_in_another_way_is_noticed(monkeypa
             a, b, c, d = one[:, :half], one[:, half:], other[:half], other[half:]
             return (a + b) @ (c + d) - a @ d - b @ c
 
-    real = products.np.random.default_rng
-
     class Integers(np.ndarray):
         def astype(self, kind):
             return np.asarray(self).astype(kind).view(Quick)
 
-    class Random:
-        def __init__(self, seed):
-            self.rng = real(seed)
-            self.choice = self.rng.choice
-
-        def integers(self, *arguments, size):
-            return self.rng.integers(*arguments, size=size).view(Integers)
-
-    monkeypatch.setattr(products.np.random, "default_rng", Random)
+    mixed = products._mixed
+    monkeypatch.setattr(products, "_mixed", lambda count: mixed(count).view(Integers))
     assert not products.blas_is_exact()
 
 

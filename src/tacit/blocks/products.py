@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tacit._types import Floats
+from tacit._types import Floats, Integers
 from tacit.kernels.exact import BLOCK, ENTRIES, loop_product
 
 _WIDEST = 256  # columns of a matrix that is checked: other ways to multiply begin to pay at such sizes
@@ -43,20 +43,28 @@ def _is_exact() -> bool:
 
 
 def blas_is_exact() -> bool:
-    """Products at the limit of 2^53, of a matrix with itself, another and a vector: times random numbers, as integers.
+    """Products at the limit of 2^53, of a matrix with itself, another and a vector: times many numbers, as integers.
 
-    A product that is off anywhere differs when it is multiplied by them, modulo 2^64, but for one time in 2^20.
+    A product that is off anywhere differs when it is multiplied by them, modulo 2^64, but for rare coincidences.
     """
-    rng = np.random.default_rng(0)
     most = 2**ENTRIES
     for columns in (1, 7, 40, _WIDEST):
-        large = most - rng.integers(0, 4, size=(BLOCK, columns))
-        signed = large * rng.choice([-1, 1], size=large.shape)
+        mixed = _mixed(BLOCK * columns).reshape(BLOCK, columns)
+        large = most - mixed % 4
+        signed = np.where(mixed & 64, large, -large)
         pairs = [(large, large), (signed, signed), (large, signed), (signed, large[:, :1])]
         for one, other in pairs[: 1 if columns == _WIDEST else None]:
             left = one.astype(np.float64)
             right = left if other is one else other.astype(np.float64)  # the same array: a routine of its own
-            factors = rng.integers(1, 2**20, size=right.shape[1])
+            factors = 1 + _mixed(right.shape[1])
             if not np.array_equal((left.T @ right).astype(np.int64) @ factors, one.T @ (other @ factors)):
                 return False
     return True
+
+
+def _mixed(count: int) -> Integers:
+    """Numbers below 2^20 without a pattern that a product could follow: their places, mixed as by SplitMix64."""
+    z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return (z >> np.uint64(44)).astype(np.int64)
