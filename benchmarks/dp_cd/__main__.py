@@ -4,8 +4,9 @@
 
 "table": relative errors to the non-private optimum at 2, 5, 10, 20 and 50 passes, tuned for each number of passes on
 the paper's grid, for free, as the paper does; then ten fresh seeds at the best setting (Table 2). "untuned": the
-library's own rules. "plain": SGD without noise, on more batch sizes. "trace": errors and seconds along the run with the
-best number of passes (Figures 1 to 3). "timing": the time of a pass (Table 3). Seconds are the processor's.
+library's own rules. "plain": SGD without noise, on more batch sizes. "bare": DP-CD in cyclic order without noise.
+"trace": errors and seconds along the run with the best number of passes (Figures 1 to 3). "timing": the time of a pass
+(Table 3). Seconds are the processor's.
 """
 
 from dataclasses import replace
@@ -54,6 +55,14 @@ def run_untuned(job: Job) -> None:
             job.keep(rule, problem.epsilon, seed, {"relative error": error}, size=problem.shape)
 
 
+def run_bare(job: Job) -> None:
+    """DP-CD in cyclic order without noise and clipping: what noise is not to blame for."""
+    problem, method, passes = problems.problem(job.name), METHODS[job.method], job.effort.passes
+    errors = [method.noiseless_error(problem, count) for count in passes]
+    scores = {"passes": list(map(float, passes)), "relative error": errors}
+    job.keep(job.method, None, 0, scores, size=problem.shape)
+
+
 def run_plain(job: Job) -> None:
     """SGD without noise and clipping at the best step of each batch size, at the most passes."""
     problem, batches, passes = problems.problem(job.name), job.effort.plain_batches, max(job.effort.passes)
@@ -91,6 +100,7 @@ BENCHMARK = Benchmark(
         "table": Part(run_table, "sets", ("tuning", "table", "noiseless"), tuple(METHODS)),
         "untuned": Part(run_untuned, "sets"),
         "plain": Part(run_plain, "plain"),
+        "bare": Part(run_bare, "sets", methods=("paper-cyclic", "ours-cyclic")),
         "trace": Part(run_trace, "sets", methods=TRACED),
         "timing": Part(run_timing, lambda effort: (*effort.sets, *effort.timed)),
     },

@@ -96,6 +96,11 @@ class Coordinate:
         fits = [self.fit(problem, *run, seed)[0] for run in runs]
         return problem.relative_error(np.column_stack(fits))
 
+    def noiseless_error(self, problem: Problem, passes: int, seed: int = 0) -> float:
+        """The relative error at the best step of the grid, with next to no noise and clipping."""
+        points = [row[0]._replace(clip=1e4) for row in self.grid()]
+        return float(self.errors(replace(problem, epsilon=1e12), passes, points, seed).min())
+
     def trace(
         self, problem: Problem, passes: int, point: Point, seed: int, at: Sequence[int]
     ) -> tuple[list[float], list[float]]:

@@ -113,10 +113,10 @@ class CoordinatePage(Page):
         for model, method in METHODS.items():
             if _kind(model) and self.results.rows("table", name, model):
                 yield f"{method.label}: {self.verdict(name, model)}"
+        for record in self.results.rows("bare", name):
+            yield f"{METHODS[record.model].label}, without noise and clipping, best step: {_by_passes(record)}"
         for record in self.results.rows("noiseless", name, "sgd"):
-            pairs = zip(record.scores["relative error"], record.scores["passes"], strict=True)
-            told = ", ".join(f"{error:.4f} ({passes:.0f})" for error, passes in pairs)
-            yield f"The same SGD without noise and clipping, best step and batch: {told}"
+            yield f"The same SGD without noise and clipping, best step and batch: {_by_passes(record)}"
         yield from self._plain(name)
 
     def _plain(self, name: str) -> Iterator[str]:
@@ -235,3 +235,8 @@ class CoordinatePage(Page):
         drawn.append(level("zero model", zero))
         x_label, scale = ("seconds", "log") if timed else ("passes over the data", "linear")
         return Panel(name, x_label, y, drawn, (scale, "log"), title_size=9)
+
+
+def _by_passes(record: Any) -> str:
+    pairs = zip(record.scores["relative error"], record.scores["passes"], strict=True)
+    return ", ".join(f"{error:.4f} ({passes:.0f})" for error, passes in pairs)
