@@ -88,7 +88,7 @@ class DualPage(Page):
                 found = self.score(f"utility, {wanted.delta}", wanted.problem, model, wanted.epsilon)
                 for name in ("standardised", "limit") if model == "fit" else ("optimum",):
                     plain = self.score("plain", wanted.problem, name).average
-                    if found and plain == plain and model not in ("sequential", "primal"):
+                    if found and plain > 0.0 and model not in ("sequential", "primal"):
                         most = 1.02 * plain if wanted.most is None else wanted.most
                         told = verdict(found.average <= most) if model in wanted.judged else ""
                         above = {"plain": _number(plain), "above": 100 * (found.average / plain - 1)}
