@@ -199,12 +199,12 @@ def with_row(data, place, row, target):
     return bounded(csr_array(Z) if isinstance(data.Z, csr_array) else Z, targets)
 
 
-def pairs_of_rows(loss, d, seed):
-    """Pairs of rows and targets: opposite, orthogonal, empty, long, and random."""
+def pairs_of_rows(loss, d, seed, sparse):
+    """Pairs of rows and targets: opposite, orthogonal, empty, long, and random; dense rows have no entry beyond 4."""
     rng = np.random.default_rng(seed)
     first, second, random = np.eye(d)[0], np.eye(d)[1], rng.normal(size=(4, d))
     low, high = {"squared": (-3.0, 3.0), "logistic": (-1.0, 1.0), "multinomial": (0.0, 2.0)}[loss]
-    random *= 3.5 / np.abs(random).max(axis=1, keepdims=True)  # as far as entries of bounded rows go
+    random *= 1e4 if sparse else 3.5 / np.abs(random).max(axis=1, keepdims=True)
     yield (1e4 * first, low), (1e4 * second, high)
     yield (random[0], low), (random[0], high)
     yield (random[1], low), (-random[1], low)
@@ -228,13 +228,14 @@ def test_replacing_a_row_moves_each_release_within_its_sensitivity(form, loss, f
     problem = task(loss, n, d, sparse, fit_intercept, epsilon, "replace-one")
     data = rows(loss, n, d, sparse, seed=7)
     closest = {}
-    for trial, (one, other) in enumerate(pairs_of_rows(loss, d, seed=8)):
+    for trial, (one, other) in enumerate(pairs_of_rows(loss, d, 8, sparse)):
         tables = (with_row(data, trial, *one), with_row(data, trial, *other))
         for a, b in neighbours(lambda world: solve(problem, world, seed=9), *tables):
             assert a.distance(b) <= a.sensitivity
             closest[a.name] = max(closest.get(a.name, 0.0), a.distance(b) / a.sensitivity)
-    assert closest["gradients"] > 0.999
-    assert closest["second moments"] > 0.99
+    # Dense rows may be too short for a clip that has grown; a sensitivity over sqrt(2) would be below 0.71.
+    assert closest["gradients"] > (0.999 if sparse else 0.85)
+    assert closest["second moments"] > (0.99 if sparse else 0.75)
     if form == "diagonal":  # the public direction v is not the worst one for a given pair
         assert closest["largest curvature"] > 0.2
 
@@ -248,7 +249,7 @@ def test_one_row_contributes_within_the_add_remove_sensitivity(loss, fit_interce
     d = 6
     problem = task(loss, 1, d, sparse, fit_intercept, epsilon=3.0)
     largest = {}
-    for pair in pairs_of_rows(loss, d, seed=10):
+    for pair in pairs_of_rows(loss, d, 10, sparse):
         for row, target in pair:
             Z = np.atleast_2d(row)
             data = bounded(csr_array(Z) if sparse else Z, np.array([target]))
