@@ -287,7 +287,8 @@ def _class_forms(case: Case) -> Iterator[Entry]:
         yield of_case(case, form="classes", epsilon=50.0)
         if not (case.is_multiclass and case.adjacency == "replace-one"):
             yield of_case(replace(case, sparse=True), form="classes", epsilon=1e3)
-    yield of_case(case, form="classes, declared weights", epsilon=50.0, class_weight=declared)
+    large = 300.0 if case.solver.name == "gradient" and case.loss == "logistic" else 50.0  # slopes are to be steep
+    yield of_case(case, form="classes, declared weights", epsilon=large, class_weight=declared)
     yield of_case(case, form="classes, balanced", epsilon=50.0, class_weight="balanced")
 
 
