@@ -3,6 +3,8 @@
 table       `Table`: arrays, CSR matrices and streams as blocks of rows, read again for every pass
 centred     `CentredRows`: the rows of a PCA, their sums, and how far one row moves each of them
 bounded     `Bounded`, the rows that an algorithm is handed, and `Scaling`, the units they are in
+source      `Source`: rows that are not all in memory, in parts; `Kept`: the same, bounded
+here        `ThisMachine`: parts that this process reads, on all cores
 grid        `GridTable`: dense rows, and sparse tables, on a grid, in parts
 sums        `sum_over`: one pass over parts as an exact sum, on all cores
 products    exact products by BLAS, and the check that they are
@@ -14,28 +16,34 @@ clip        rows clipped to a norm, each by itself
 validate    scikit-learn's validation, with messages that do not quote the data
 """
 
-from tacit.blocks.bounded import Bounded, Scaling
+from tacit.blocks.bounded import Bounded, Bounder, Scaling, TargetUnits
 from tacit.blocks.centred import Centre, CentredRows
 from tacit.blocks.clip import SHRINK, clip_rows, row_norm
 from tacit.blocks.exact import ExactPasses
 from tacit.blocks.grid import GridTable, TableRows
 from tacit.blocks.moves import Moves
 from tacit.blocks.passes import Passes
+from tacit.blocks.source import Kept, Raw, Source
 from tacit.blocks.table import Table
 from tacit.blocks.weighted import WeightedPasses, gradient_moves, passes_over
 
 __all__ = [
     "SHRINK",
     "Bounded",
+    "Bounder",
     "Centre",
     "CentredRows",
     "ExactPasses",
     "GridTable",
+    "Kept",
     "Moves",
     "Passes",
+    "Raw",
     "Scaling",
+    "Source",
     "Table",
     "TableRows",
+    "TargetUnits",
     "WeightedPasses",
     "clip_rows",
     "gradient_moves",

@@ -7,7 +7,7 @@ rounding towards zero, and they are tighter by `SHRINK` than what is stated, whi
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tacit.blocks.clip import SHRINK
 from tacit.blocks.grid import GridTable, Part
 from tacit.blocks.moves import Moves
 from tacit.blocks.products import product
+from tacit.blocks.source import Kept
 from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
 from tacit.kernels import exact as kernels
 from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, WEIGHTS
@@ -43,7 +44,13 @@ class ExactPasses:
         self._weights = np.ones(max(task.outputs, 2)) if weights is None else weights
         self.heaviest = float(self._weights.max())
         self._bias = 1.0 if task.fit_intercept else 0.0
+        self._is_sparse, self._is_here = False, True
+        self._parts: Sequence[Any]
+        if isinstance(data.Z, Kept):
+            self._parts, self._run, self._is_here = data.Z.parts, data.Z.run, data.Z.is_here
+            return
         table = GridTable.of(data.Z)
+        self._is_sparse = table.zero is not None
         n, norms = table.shape[0], np.empty(table.shape[0])
         self._parts = [Part(table, self._bias, data.targets, norms, cut.start, cut.stop) for cut in cuts(n, task.d)]
         for _ in run(_write_norms, self._parts):
@@ -51,14 +58,13 @@ class ExactPasses:
 
     def gradient(self, w: Floats, clip: float, shape: float = 1.0) -> Floats:
         """The sum of clipped gradients; `shape` rounds the hinge."""
-        return self._gradient(w, clip, shape, self._parts)
+        return self._gradient(w, clip, shape, self._bias)
 
     def residuals(self, w: Floats) -> Floats:
         """The sum of the slopes of the loss, for each output: what gradients without a clip say of an intercept."""
-        parts = [Part(one.table, 1.0, one.targets, one.norms, one.start, one.end) for one in self._parts]
         fixed = w.copy()
         fixed[:, -1] *= self._bias
-        return self._gradient(fixed, math.inf, 1.0, parts)[:, -1]
+        return self._gradient(fixed, math.inf, 1.0, 1.0)[:, -1]
 
     def residual_moves(self, norm: float, apart: float) -> Sensitivity:
         """Of `residuals`, whose terms are at most so long and so far apart before they are rounded to a grid.
@@ -97,7 +103,7 @@ class ExactPasses:
 
     # ---- how they are taken
 
-    def _gradient(self, w: Floats, clip: float, shape: float, parts: list[Part]) -> Floats:
+    def _gradient(self, w: Floats, clip: float, shape: float, bias: float) -> Floats:
         size = float(np.abs(w).sum(axis=1).max())
         if not size <= _LARGEST:
             return np.zeros_like(w)  # weights are public, and margins of rows might overflow
@@ -110,11 +116,9 @@ class ExactPasses:
         most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
         rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
         if len(w) == 1:
-            sparse = self._parts[0].table.zero is not None
-            kernel: Any = kernels.sparse_gradient if sparse else kernels.dense_gradient
-            total = sum_over(parts, kernel, fixed[0], rule, run=self._run).floats(-GRID - steps)
+            total = sum_over(self._parts, _one_gradient, bias, fixed[0], rule, run=self._run).floats(-GRID - steps)
             return total[None, :]
-        return sum_over(parts, _class_gradient, fixed, rule, run=self._run).floats(-GRID - steps)
+        return sum_over(self._parts, _class_gradient, bias, fixed, rule, run=self._run).floats(-GRID - steps)
 
     def _largest_slope(self, size: float) -> float:
         """A bound on a slope of a row's loss times its weight, for weights of this l1 norm and targets within 4.
@@ -129,7 +133,7 @@ class ExactPasses:
         down = -(-_power(self.heaviest) // 2)
         roots = np.sqrt(self._weights) / 2.0**down
         # A matrix of many columns is held once: BLAS has threads of its own for it.
-        run = in_turn if kernel is _outer and self._task.d >= _WIDE else self._run
+        run = in_turn if self._is_here and kernel is _outer and self._task.d >= _WIDE else self._run
         return sum_over(self._parts, kernel, radius * SHRINK, roots, run=run), 2 * (down - GRID)
 
 
@@ -172,14 +176,20 @@ def _whole(sums: Floats) -> Integers:
     return sums.astype(np.int64)
 
 
-def _class_gradient(block: Block[Any], W: Floats, rule: kernels.Rule) -> Integers:
-    """The sum of clipped gradients of several outputs."""
+def _one_gradient(block: Block[Any], bias: float, w: Floats, rule: kernels.Rule) -> Integers:
+    """The sum of clipped gradients of one output, with another entry for the intercept."""
+    gradient = kernels.sparse_gradient if isinstance(block.rows, kernels.Zeros) else kernels.dense_gradient
+    return gradient(block._replace(bias=bias), w, rule)
+
+
+def _class_gradient(block: Block[Any], bias: float, W: Floats, rule: kernels.Rule) -> Integers:
+    """The sum of clipped gradients of several outputs, with another entry for the intercept."""
     total: Any = 0.0
     for cut, rows in _pieces(block):
         Z = rows.astype(np.float64, copy=False)  # in single precision products would be rounded
-        held = product(Z, W[:, :-1].T) + block.bias * W[:, -1]
+        held = product(Z, W[:, :-1].T) + bias * W[:, -1]
         kernels.class_coefficients(held, block.targets[cut], block.norms[cut], rule)
-        total += np.column_stack([product(held.T, Z), block.bias * held.sum(axis=0)])
+        total += np.column_stack([product(held.T, Z), bias * held.sum(axis=0)])
     return _whole(np.ldexp(total, GRID))
 
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from typing import Any, Protocol
 
@@ -62,14 +62,14 @@ def sum_over(parts: Sequence[Readable], kernel: Kernel, *public: Any, run: Run |
     There is at least one part, and a row that is in two of them counts twice. The kernel gives int64 numbers of one
     shape, below 2^57. `run` calls it for each part: by default the threads of this machine that may be used.
     """
-    totals = iter((run or on_threads)(lambda part: _of_part(part, kernel, public), parts))
+    totals = iter((run or on_threads)(partial(_of_part, kernel, public), parts))
     found: Total = next(totals)
     for total in totals:
         found = found + total
     return found
 
 
-def _of_part(part: Readable, kernel: Kernel, public: tuple[Any, ...]) -> Total:
+def _of_part(kernel: Kernel, public: tuple[Any, ...], part: Readable) -> Total:
     found: Total | None = None
     held: Integers | None = None
     for number, block in enumerate(part.blocks(), start=1):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from tacit.blocks import Scaling, clip_rows
+from tacit.blocks import Scaling, Source, clip_rows
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.norms import NormScale
 from tacit.bounding.scales import MagnitudeScale, PooledScale
@@ -59,7 +59,11 @@ class DeclaredScale:
 
     def run(self, gate: Gate, X: Any) -> Scaling:
         """Spend the releases, if any."""
-        return self.known() if self.rest is None else self._with(self.rest.run(gate, X[:, ~self.bounds.declared]))
+        if self.rest is None:
+            return self.known()
+        others = ~self.bounds.declared
+        cells: Any = X.some(others) if isinstance(X, Source) else X[:, others]
+        return self._with(self.rest.run(gate, cells))
 
     def known(self) -> Scaling:
         """What is public where all columns are declared."""

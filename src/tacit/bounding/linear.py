@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csc_array, csr_array
 
 from tacit._types import Floats
-from tacit.blocks import Bounded, Scaling, TableRows, clip_rows
+from tacit.blocks import Bounded, Bounder, Scaling, Source, TableRows, TargetUnits, clip_rows
 from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
 from tacit.bounding.norms import MomentScale, NormScale
 from tacit.bounding.scales import LabelScale, MagnitudeScale, PooledScale
@@ -159,19 +159,26 @@ class LinearBounding:
 
     def run(self, table: Any, gate: Gate) -> Bounded:
         """Bounded rows of the table (X, targets)."""
+        if isinstance(table, Source):
+            scaling, target = self._scaling(table, gate), self._target(table.target, gate)
+            Z: Any = table.kept(Bounder(scaling, target, float(self.task.fit_intercept)))
+            return self._bounded(Z, np.empty(0), scaling, target)
         X, targets = table
         scaling, Z = self._rows(X, gate)
-        target, y_bounds = None, None
-        if self.label is not None:
-            target = self.label.run(gate, targets)
-            if self.label.bounds is not None:
-                targets = np.clip(targets, *self.label.bounds)
-            y_bounds = float(target.low[0]), float(target.high[0])
-            targets = np.clip(targets, *y_bounds)
-            if not self.task.fit_intercept:
-                target = _uncentred(target)
-            targets = target.transform(targets[:, None])[:, 0]
-        units = Units(scaling, target, y_bounds)
+        target = self._target(targets, gate)
+        return self._bounded(Z, targets if target is None else target.of(targets), scaling, target)
+
+    def _target(self, y: Any, gate: Gate) -> TargetUnits | None:
+        """The released units of a regression's target."""
+        if self.label is None:
+            return None
+        target = self.label.run(gate, y)
+        found = float(target.low[0]), float(target.high[0])
+        return TargetUnits(self.label.bounds, found, target if self.task.fit_intercept else _uncentred(target))
+
+    def _bounded(self, Z: Any, targets: Floats, scaling: Scaling, units_of_target: TargetUnits | None) -> Bounded:
+        target = None if units_of_target is None else units_of_target.scaling
+        units = Units(scaling, target, None if units_of_target is None else units_of_target.found)
         scale = 1.0 if target is None else float(target.scale[0])
         standardised = not (self.task.sparse or isinstance(self.features, RawScale))
         penalty = self.task.penalty.on(scaling.scale, scale, standardised=standardised)
@@ -208,6 +215,13 @@ class LinearBounding:
         if not self.task.fit_intercept:
             scaling = _uncentred(scaling)
         return scaling, X if self.task.sparse else scaling.transform(X, self.layout)
+
+    def _scaling(self, source: Source, gate: Gate) -> Scaling:
+        """The released units of dense rows in parts, for exact sums."""
+        if self.layout != "grid" or not isinstance(self.features, MagnitudeScale | MomentScale | DeclaredScale):
+            raise TypeError(f"rows in parts cannot be stored as {self.layout!r}")
+        scaling = self.features.run(gate, source)
+        return scaling if self.task.fit_intercept else _uncentred(scaling)
 
 
 def _unscaled(d: int, bound: float) -> Scaling:

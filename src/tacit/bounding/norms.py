@@ -8,17 +8,20 @@ Privacy. The pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by 
 replace-one (`tacit.blocks.Moves`). A quantile is drawn by the exponential mechanism.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit._types import Floats, Table
-from tacit.blocks import Moves, Scaling, clip_rows
+from tacit._types import Floats, Integers, Table
+from tacit.blocks import Moves, Scaling, Source, clip_rows
+from tacit.blocks.sums import cuts, sum_over
 from tacit.bounding import magnitudes
+from tacit.kernels.exact import BLOCK
 from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Quantile
 
-_BLOCK = 1 << 14
+_BITS = 22  # of an entry of a row that is at most 1 long
 _NORM_QUANTILE = 0.95
 _NORM_GRID = tuple(float(v) for v in 2.0 ** (np.arange(-80, 81) / 4))
 
@@ -40,17 +43,16 @@ class MomentScale:
         """One joint release of first and second moments."""
         return (Release(f"{self.name}: moments", "gaussian", share=share),)
 
-    def run(self, gate: Gate, X: Table) -> Scaling:
+    def run(self, gate: Gate, X: Table | Source) -> Scaling:
         """Spend the release; rows are clipped to the declared norm, never trusted."""
-        sensitivity = Moves(self.n, depth=self.n).moments()
+        sensitivity = Moves.exact(self.n).moments()
         name = f"{self.name}: moments"
         error = gate.noise(name, sensitivity) / self.n
-        sums = np.zeros((2, self.d))
-        for start in range(0, self.n, _BLOCK):
-            block = X[start : start + _BLOCK]
-            present = np.where(np.isnan(block), 0.0, block)  # what is missing adds nothing
-            rows = np.asarray(clip_rows(present, self.row_norm), dtype=np.float64) / self.row_norm
-            sums += rows.sum(axis=0), np.square(rows).sum(axis=0)
+        if isinstance(X, Source):
+            total = X.sum(_moments, self.row_norm)
+        else:
+            total = sum_over([_Slice(X, cut) for cut in cuts(*X.shape)], _moments, self.row_norm)
+        sums = total.floats(-2 * _BITS)
         first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
         # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
         # out of the noise by chance would move rows farther than no centring does.
@@ -60,6 +62,35 @@ class MomentScale:
         floor = 0.09 * float(variance.mean())
         scale = np.sqrt(np.maximum(variance, floor if floor > 0.0 else 1.0 / self.d))
         return Scaling(self.row_norm * mean, self.row_norm * scale, magnitudes.LIMIT)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Slice:
+    """Some rows of an array."""
+
+    X: Table
+    cut: slice
+
+    def blocks(self) -> Iterator[Table]:
+        """Blocks of rows; an empty one where there are none."""
+        for start in range(self.cut.start, max(self.cut.stop, self.cut.start + 1), BLOCK):
+            yield self.X[start : min(start + BLOCK, self.cut.stop)]
+
+
+def _moments(cells: Table, row_norm: float) -> Integers:
+    """The sums of x and of x^2, in whole steps; what is missing adds nothing.
+
+    Rows are clipped, divided by the norm, and then brought to a grid towards zero, so that none is longer than 1.
+    Entries have up to 2^22 steps: the sizes of what 2^11 rows add up to are at most 2^55.
+    """
+    sums = np.zeros((2, cells.shape[1]), dtype=np.int64)
+    for start in range(0, len(cells), BLOCK):
+        block = cells[start : start + BLOCK]
+        present = np.where(np.isnan(block), 0.0, block)
+        rows = np.asarray(clip_rows(present, row_norm), dtype=np.float64) / row_norm
+        steps = np.trunc(np.ldexp(rows, _BITS)).astype(np.int64)
+        sums += (steps << _BITS).sum(axis=0), np.square(steps).sum(axis=0)
+    return sums
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,13 @@ public.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Scaling, TableRows
+from tacit.blocks import Scaling, Source, TableRows
 from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
@@ -63,7 +65,7 @@ class MagnitudeScale:
             Release(f"{self.name}: spread", "gaussian", share=share / 2),
         )
 
-    def run(self, gate: Gate, X: Table) -> Scaling:
+    def run(self, gate: Gate, X: Table | Source) -> Scaling:
         """Spend the two releases; where they are noisy, the histograms of all columns are read together."""
         d, wide = self.d, np.full(self.d, magnitudes.WIDEST)
         rough, top = np.zeros(d), np.zeros(d, dtype=np.int64)
@@ -92,23 +94,36 @@ class MagnitudeScale:
         return np.where(keep, np.maximum(counts, 0.0), 0.0)
 
     def _histograms(
-        self, gate: Gate, name: str, X: Table, shift: Floats, low: Integers, high: Integers
+        self, gate: Gate, name: str, X: Table | Source, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
 
-        def counted(cut: slice) -> Floats:
+        def counted(table: Any, cut: slice) -> Floats:
+            if not isinstance(table, TableRows):
+                return _counts(table[cut], shift, low, high)
             counts = np.empty((self.d, 2 * int(high[0] - low[0] + 1) + 1))
-            if isinstance(X, TableRows):
-                starts = X.indptr[cut.start : cut.stop + 1]
-                stored_histograms(Csr(X.data, X.indices, starts), shift, low, high, counts)
-            else:
-                magnitude_histograms(X[cut], shift, low.astype(np.int64), high.astype(np.int64), counts)
+            starts = table.indptr[cut.start : cut.stop + 1]
+            stored_histograms(Csr(table.data, table.indices, starts), shift, low, high, counts)
             return counts
 
-        counts = np.sum(on_threads(counted, cuts(*X.shape)), axis=0)
+        if isinstance(X, Source):
+            counts = X.sum(_whole_counts, shift, low, high).floats(0)
+        else:
+            counts = np.sum(on_threads(partial(counted, X), cuts(*X.shape)), axis=0)
         sensitivity = Sensitivity.one_hot(self.d)
         noise = gate.noise(name, sensitivity)
         return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
+
+
+def _counts(cells: Table, shift: Floats, low: Integers, high: Integers) -> Floats:
+    """The histograms of some rows."""
+    counts = np.empty((cells.shape[1], 2 * int(high[0] - low[0] + 1) + 1))
+    magnitude_histograms(cells, shift, low.astype(np.int64), high.astype(np.int64), counts)
+    return counts
+
+
+def _whole_counts(cells: Table, shift: Floats, low: Integers, high: Integers) -> Integers:
+    return _counts(cells, shift, low, high).astype(np.int64)
 
 
 def _of_columns(read: Floats, rough: Floats, top: Integers, joined: float) -> Scaling:
@@ -185,10 +200,10 @@ class LabelScale:
         """Two histograms, unless the bounds are declared."""
         return () if self.bounds is not None else MagnitudeScale(self.n, 1, "label").releases(share)
 
-    def run(self, gate: Gate, y: Floats) -> Scaling:
+    def run(self, gate: Gate, y: Floats | Source) -> Scaling:
         """Spend the releases, if any."""
         if self.bounds is None:
-            return MagnitudeScale(self.n, 1, "label").run(gate, y[:, None])
+            return MagnitudeScale(self.n, 1, "label").run(gate, y if isinstance(y, Source) else y[:, None])
         low, high = self.bounds
         half = (high - low) / 2
         return Scaling(np.array([low + half]), np.array([half / magnitudes.LIMIT]), magnitudes.LIMIT)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from tacit._types import Floats
-from tacit.blocks import ExactPasses, Passes
+from tacit.blocks import Bounded, ExactPasses, Passes
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems import LOGISTIC, MULTINOMIAL
@@ -82,16 +82,16 @@ class Classes:
         return np.asarray(logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean())
 
 
-def classes_of(task: LinearTask, targets: Floats, gate: Gate, *, calibrated: bool) -> Classes:
+def classes_of(task: LinearTask, data: Bounded, gate: Gate, *, calibrated: bool) -> Classes:
     """The classes, as released; equal parts where nothing is. Weights are declared, or balance these parts."""
     K = task.classes
-    parts = _parts(task, targets, gate) if calibrated or task.balanced else np.full(K, 1.0 / K)
+    parts = _parts(task, data, gate) if calibrated or task.balanced else np.full(K, 1.0 / K)
     if task.balanced:
         return Classes(parts, np.clip(1.0 / (K * parts), _LIGHTEST, _HEAVIEST))
     return Classes(parts, np.ones(K) if task.class_weight is None else np.array(task.class_weight, dtype=np.float64))
 
 
-def _parts(task: LinearTask, targets: Floats, gate: Gate) -> Floats:
+def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
     """The part of each class, released.
 
     Parts are drawn towards equal ones, the more the noisier they are (James and Stein). None is below the noise of a
@@ -99,8 +99,7 @@ def _parts(task: LinearTask, targets: Floats, gate: Gate) -> Floats:
     """
     n, K = task.n, task.classes
     even = np.full(K, 1.0 / K)
-    numbers = targets > 0.0 if K == 2 else targets
-    counts = np.bincount(numbers.astype(np.int64), minlength=K)[1 if K == 2 else 0 :]
+    counts = data.class_counts(K)[1 if K == 2 else 0 :]
     sensitivity = Sensitivity.non_negative(1.0) if K == 2 else Sensitivity.one_hot(1)
     deviation = gate.noise(COUNTS, sensitivity) / n
     found = gate.release(COUNTS, GaussianVector(sensitivity, bound=float(n)), counts.astype(np.float64)) / n

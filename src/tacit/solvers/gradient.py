@@ -126,7 +126,7 @@ class _Steps(Algorithm[LinearTask]):
         """The mean of the second half of the iterates."""
         task, steps, clip = self.task, self.steps, self.clip
         due = classes.are_due(task)
-        known = classes.classes_of(task, data.targets, gate, calibrated=due)
+        known = classes.classes_of(task, data, gate, calibrated=due)
         passes = passes_over(task, data, None if task.class_weight is None else known.weights)
         start = known.log_odds if due else np.zeros(task.outputs)
         sensitivity = passes.moves.vector(clip * passes.heaviest)

@@ -173,7 +173,7 @@ class _Steps(Algorithm[LinearTask]):
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
-        known = classes.classes_of(task, data.targets, gate, calibrated=False)
+        known = classes.classes_of(task, data, gate, calibrated=False)
         heaviest = float(known.weights.max())
         weights = None if task.class_weight is None else known.weights
         sensitivity = gradient_moves(task, weighted=weights is not None).vector(clip * heaviest)
