@@ -35,6 +35,10 @@ class ThisMachine:
         """On as many threads as may be used."""
         return on_threads(function, parts)
 
+    def hold(self, function: Callable[[Any, int], Any], parts: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
+        """In a list."""
+        return [function(part, count) for part, count in zip(parts, rows, strict=True)]
+
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> Kept:
         """Blocks of rows in memory, if all of them fit there, or in a scratch file."""
 

@@ -45,8 +45,14 @@ class Place(Protocol):
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterable[Any]:
         """What the function returns for every part, in the order of the parts."""
 
+    def hold(self, function: Callable[[Any, int], Any], parts: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
+        """Other parts: what the function makes of every part and its number of rows. They stay where they are."""
+
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> "Kept":
         """The blocks that are made of every part, held where they can be read many times."""
+
+    def close(self) -> None:
+        """Let go of what is held: the fit has ended."""
 
 
 @dataclass(frozen=True, eq=False)

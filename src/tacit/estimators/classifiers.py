@@ -17,14 +17,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.estimators.fit import Fitted, private_fit
+from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
 from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, sigmoid, softmax
 from tacit.problems.declared import class_weights, inverse_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers import choose
 
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
 
@@ -37,8 +38,26 @@ _SVC_SOLVERS = """"coordinate", "dual", "frank-wolfe" and "sgd". The hinge is se
         which serve only add-remove; more than two classes, one against the rest, by "dual"."""
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels as numbers: -1 and 1 for two classes, 0, 1, 2 and so on for more."""
+
+    classes: NDArray[Any]
+
+    def __call__(self, y: NDArray[Any]) -> Floats:
+        """Of every row; refuses a label that is none of the classes."""
+        try:
+            numbers = np.searchsorted(self.classes, y)
+            named = bool(np.all(self.classes[np.minimum(numbers, len(self.classes) - 1)] == y))
+        except TypeError:  # labels of several types, which have no order
+            named = False
+        if not named:
+            raise ValueError("y holds a label that `classes` does not name; name every label that can occur")
+        return np.asarray(numbers * 2.0 - 1.0 if len(self.classes) == 2 else numbers, dtype=np.float64)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
+class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
     """A loss of the margin and the penalty of `C`: one margin a row for two classes, one a class for more."""
 
     _serves_ball: ClassVar[bool] = True
@@ -52,19 +71,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
         super()._check_parameters()
         class_weights(self.class_weight)
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, spending the whole budget."""
-        X, y = self._validated(X, y)
-        task, targets = self._asked(X, y)
-        solver = choose(self.solver, task)
-        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
-        return self._learned(task, fitted)
+    _reads: ClassVar[Targets] = "labels"
 
     def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
         """The public facts of a fit, and labels as numbers; of X only the shape and the storage are read."""
-        self.classes_, numbers = self._encode(y)
+        self.classes_ = self._classes_of(y)
         K = len(self.classes_)
-        targets = np.asarray(numbers * 2.0 - 1.0 if K == 2 else numbers, dtype=np.float64)
+        targets = Labels(self.classes_)(y)
         task = self._task(X, self._loss_of(K), outputs=1 if K == 2 else K, **self._strengths(*X.shape))
         return replace(task, class_weight=class_weights(self.class_weight, self.classes_)), targets
 
@@ -83,26 +96,22 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel, ABC):
     def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
 
-    def _encode(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Class labels, sorted, and each row's class as a number."""
+    def _encoder(self) -> "Labels":
+        return Labels(self.classes_)
+
+    def _classes_of(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Class labels, sorted: those that are declared, or those of y."""
         if self.classes is None:
             check_classification_targets(y)
-            classes, numbers = np.unique(y, return_inverse=True)
+            classes = np.unique(y)
             if len(classes) < 2:
                 raise ValueError("y holds one class; a classifier needs at least two, so declare them with `classes`")
-            return classes, numbers
+            return classes
         declared = np.asarray(self.classes)
         classes = np.unique(declared)
         if declared.ndim != 1 or len(classes) < 2:
             raise ValueError(f"classes must list at least two classes, got shape {declared.shape}")
-        try:
-            numbers = np.searchsorted(classes, y)
-            named = bool(np.all(classes[np.minimum(numbers, len(classes) - 1)] == y))
-        except TypeError:  # labels of several types, which have no order
-            named = False
-        if not named:
-            raise ValueError("y holds a label that `classes` does not name; name every label that can occur")
-        return classes, numbers
+        return classes
 
     def decision_function(self, X: Any) -> Floats:
         """Margins of clipped rows: shape (n,) for two classes, (n, n_classes) for more."""

@@ -13,13 +13,14 @@ from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.fit import Fitted, private_fit
+from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.problems import SQUARED
 from tacit.problems.declared import interval, penalty_strength
 from tacit.problems.task import LinearTask
-from tacit.solvers import choose
 
 Strength = Floats | float
 
@@ -38,23 +39,17 @@ _SPARSE_REGRESSION = REGRESSION._replace(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegressor(RegressorMixin, PrivateLinearModel):
+class PrivateRegressor(RegressorMixin, FitsBlocks, PrivateLinearModel):
     """The squared loss, with the target clipped to declared or released bounds."""
 
     y_bounds: tuple[float, float] | None = None
+
+    _reads: ClassVar[Targets] = "numbers"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the 200 rows of scikit-learn's checks the noise of a seed decides
         return tags
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model, spending the whole budget."""
-        X, y = self._validated(X, y, y_numeric=True)
-        task, targets = self._asked(X, y)
-        solver = choose(self.solver, task)
-        fitted = private_fit(task, solver, (X, targets), seed=self.random_state, verbose=int(self.verbose))
-        return self._learned(task, fitted)
 
     def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
         """The public facts of a fit, and the target; of X only the shape and the storage are read."""

@@ -62,6 +62,8 @@ def _default(task: LinearTask) -> type[Solver]:
     if task.penalties != ("l2",):
         if task.loss == MULTINOMIAL:
             return Sgd
+        if task.streamed:
+            return Sgd
         return Greedy if "l1" in task.penalties and task.loss == SQUARED and _is_wide(task) else Coordinate
     if task.loss == LOGISTIC and _is_bounded_and_wide(task):
         return FrankWolfe
@@ -124,6 +126,8 @@ def _missing(serves: Serves, task: LinearTask) -> list[str]:
         missing.append("the parameter l1_radius")
     if task.class_weight is not None and not serves.weights:
         missing.append("the parameter class_weight")
+    if task.streamed and not serves.streams:
+        missing.append("rows that are not all in memory")
     if serves.sparse_only and not task.sparse:
         missing.append("dense rows")
     return missing

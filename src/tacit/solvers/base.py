@@ -42,7 +42,7 @@ class Serves:
     ball: bool = False  # an l1 ball in place of the penalty
     sparse_only: bool = False  # CSR rows and no others
     weights: bool = False  # classes that weigh differently
-    streams: bool = False  # blocks of rows that are read again for every pass (PCA)
+    streams: bool = False  # rows that are not all in memory, and are read again for every pass
     whole_matrix: bool = False  # it holds a d x d matrix, as a packed triangle (PCA)
 
 

@@ -73,7 +73,9 @@ class Gradient(Solver):
     """
 
     name: ClassVar[str] = "gradient"
-    serves: ClassVar[Serves] = Serves(losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,), weights=True)
+    serves: ClassVar[Serves] = Serves(
+        losses=(SQUARED, LOGISTIC, MULTINOMIAL), multiclass=(MULTINOMIAL,), weights=True, streams=True
+    )
 
     n_iter: int | None = option(None, iterations(name))
 

@@ -91,6 +91,7 @@ class Sgd(Solver):
         adjacencies=("add-remove",),
         penalties=("l2", "l1"),
         weights=True,
+        streams=True,
     )
 
     n_passes: float | None = option(None, pass_count)

@@ -59,7 +59,7 @@ class Statistics(Solver):
     """
 
     name: ClassVar[str] = "statistics"
-    serves: ClassVar[Serves] = Serves(losses=(SQUARED,))
+    serves: ClassVar[Serves] = Serves(losses=(SQUARED,), streams=True)
 
     def at(self, task: LinearTask) -> "_NormalEquations":
         """The rules, from n, d and mu alone."""

@@ -1,0 +1,177 @@
+"""Parquet and CSV files, and what pyarrow holds, in parts: row groups of Parquet files, whole CSV files, batches.
+
+A file is remembered by its size and time. One that changes while a fit reads it stops the fit.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.blocks.reading import AT_ONCE, ChangedRowsError, without
+
+
+def file_parts(paths: Sequence[Any], target: str | None) -> list[Any]:
+    """The parts of files, each named once; `*` and `?` stand for any letters."""
+    found = [name for path in paths for name in _named(str(path))]
+    if len({Path(name).resolve() for name in found}) < len(found):
+        raise ValueError("a file is named twice, and its rows would count twice")
+    return [part for name in found for part in _parts(_File.now(name), target)]
+
+
+def _named(path: str) -> list[str]:
+    names = [path] if Path(path).exists() else sorted(glob(path, recursive=True))
+    if not names:
+        raise FileNotFoundError(f"there is no file {path}")
+    inside = [sorted(map(str, Path(name).rglob("*.parquet"))) if Path(name).is_dir() else [name] for name in names]
+    return [name for names in inside for name in names]
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file, as it was when the fit began."""
+
+    path: str
+    size: int
+    time: int
+
+    @classmethod
+    def now(cls, path: str) -> "_File":
+        told = Path(path).stat()
+        return cls(path, told.st_size, told.st_mtime_ns)
+
+    def check(self) -> None:
+        """Stop if it is another one."""
+        if not Path(self.path).exists() or _File.now(self.path) != self:
+            raise ChangedRowsError(f"{self.path} has changed since the fit began")
+
+
+def _parts(file: _File, target: str | None) -> list[Any]:
+    name = file.path.lower()
+    if name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")):
+        return [CsvPart(file, target)]
+    if not name.endswith((".parquet", ".pq")):
+        raise ValueError(f"{file.path}: files end in .parquet, .csv or .csv.gz")
+    groups = _parquet().ParquetFile(file.path).metadata.num_row_groups
+    return [ParquetPart(file, group, target) for group in range(groups)]
+
+
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError("reading Parquet needs pyarrow: pip install 'tacit[cli]'") from error
+    return parquet
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParquetPart:
+    """A row group of a Parquet file."""
+
+    file: _File
+    group: int
+    target: str | None
+    is_typed = True
+
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """A few rows at a time."""
+        self.file.check()
+        with _parquet().ParquetFile(self.file.path) as opened:
+            for batch in opened.iter_batches(AT_ONCE, row_groups=[self.group], use_threads=False):
+                yield without(frame(batch), self.target)
+        self.file.check()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CsvPart:
+    """A CSV file, which has to be read from its start. Its types are read off the rows, so they declare nothing."""
+
+    file: _File
+    target: str | None
+
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """A few rows at a time."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("reading CSV needs pandas: pip install 'tacit[cli]'") from error
+        self.file.check()
+        with pandas.read_csv(self.file.path, chunksize=AT_ONCE) as chunks:
+            for chunk in chunks:
+                yield without(chunk, self.target)
+        self.file.check()
+
+
+def arrow_parts(table: Any, target: str | None) -> list[Any]:
+    """Of a pyarrow table, or the fragments of a dataset."""
+    if hasattr(table, "get_fragments"):
+        return [FragmentPart(fragment, table.schema, target) for fragment in table.get_fragments()]
+    if not hasattr(table, "to_batches"):
+        raise ValueError(f"a {type(table).__name__} can be read once only: pass a Table or a Dataset")
+    return [ArrowPart(table, target)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ArrowPart:
+    """A pyarrow table in memory."""
+
+    table: Any
+    target: str | None
+    is_typed = True
+
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """Its batches."""
+        for batch in self.table.to_batches(max_chunksize=AT_ONCE):
+            yield without(frame(batch), self.target)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FragmentPart:
+    """A fragment of a pyarrow dataset: a file, mostly."""
+
+    fragment: Any
+    schema: Any
+    target: str | None
+    is_typed = True
+
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """Its batches."""
+        for batch in self.fragment.to_batches(schema=self.schema, batch_size=AT_ONCE, use_threads=False):
+            yield without(frame(batch), self.target)
+
+
+def frame(batch: Any) -> Any:
+    """Some rows as a data frame, whose types follow from the schema alone and not from a null among the rows.
+
+    Numbers are floats; truth values are `boolean`, which allows nulls. What is text or a date stays what it is.
+    """
+    import pandas
+
+    numbers = [is_number(field.type) for field in batch.schema]
+    names = batch.schema.names
+    if all(numbers):
+        short = all(str(field.type) == "float" for field in batch.schema)
+        table = np.empty((batch.num_rows, len(names)), dtype=np.float32 if short else np.float64)
+        for place, column in enumerate(batch.columns):
+            table[:, place] = column.to_numpy(zero_copy_only=False)
+        return pandas.DataFrame(table, columns=names, copy=False)
+    columns = {}
+    for place, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
+        if numbers[place]:
+            columns[name] = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+        elif str(column.type) == "bool":
+            columns[name] = pandas.array(column.to_pylist(), dtype="boolean")
+        else:
+            plain = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+            columns[name] = plain.to_pandas()
+    return pandas.DataFrame(columns, copy=False)
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of numbers; truth values are not."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind))

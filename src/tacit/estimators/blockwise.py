@@ -1,0 +1,125 @@
+"""Fits of linear models: on a table in memory, on one that is mapped from a file, on blocks, on a cluster."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from mmap import mmap
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tacit._types import Floats
+from tacit.blocks import Raw, Source
+from tacit.blocks.here import ThisMachine
+from tacit.blocks.reading import Reading, Targets, opened
+from tacit.blocks.sums import cuts
+from tacit.estimators.base import PrivateLinearModel
+from tacit.estimators.fit import private_fit
+from tacit.problems.task import LinearTask
+from tacit.solvers import choose
+
+_WIDEST_SPARSE = 2_000  # columns of sparse blocks, which are stored as dense rows
+
+
+class FitsBlocks(PrivateLinearModel):
+    """`fit` and `fit_blocks` of linear models."""
+
+    _reads: ClassVar[Targets]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model, spending the whole budget.
+
+        A dense array that is mapped from a file is read as often as needed, and never copied as a whole.
+        """
+        X, y = self._validated(X, y, **({"y_numeric": True} if self._reads == "numbers" else {}))
+        task, targets = self._asked(X, y)
+        solver = choose(self.solver, task)
+        with ThisMachine() as place:
+            table: Any = (X, targets)
+            if solver.serves.streams and is_mapped(X):
+                table = mapped(X, targets, place)
+            fitted = private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose))
+        return self._learned(task, fitted)
+
+    def fit_blocks(self, blocks: Any, target: str | None = None) -> Self:
+        """Fit on rows that together may be larger than memory, spending the whole budget.
+
+        Parameters
+        ----------
+        blocks : files, table, or iterable of blocks
+            Paths of Parquet or CSV files, with `*` for any letters; a pyarrow table or dataset; a polars lazy frame; or
+            blocks of rows: data frames, or pairs (X, y), in a list, an object whose `__iter__` starts over or a
+            function that returns a generator. They give the same rows whenever they are read again.
+        target : str, optional
+            The column to predict, where blocks are not pairs.
+
+        Returns
+        -------
+        self
+            The model that `fit` finds on the same rows with the same `random_state`, to the last bit.
+        """
+        self._check_parameters()
+        with opened(blocks, target) as reading:
+            return self._fit_reading(reading)
+
+    def _fit_reading(self, reading: Reading) -> Self:
+        """Fit on parts that were opened: a pass that checks them, then those that releases need."""
+        seen = reading.seen(self._reads, trusted=bool(self.trust_dtypes))
+        columns = seen.columns or 0
+        if seen.sparse and columns > _WIDEST_SPARSE:
+            raise ValueError(
+                f"blocks of sparse rows may have {_WIDEST_SPARSE:,} columns, got {columns:,}; fit takes CSR rows of any"
+                " width that are in memory"
+            )
+        self.n_features_in_, self._truths = columns, seen.truths
+        self.__dict__.pop("feature_names_in_", None)
+        if seen.names is not None:
+            self.feature_names_in_ = np.array(seen.names, dtype=object)
+        labels = np.zeros(2) if seen.labels is None else seen.labels
+        task, _ = self._asked(np.broadcast_to(0.0, (seen.rows, columns)), labels)
+        task = replace(task, streamed=True)
+        solver = choose(self.solver, task)
+        source = reading.source(columns, self._encoder())
+        fitted = private_fit(task, solver, source, seed=self.random_state, verbose=int(self.verbose))
+        return self._learned(task, fitted)
+
+    def _encoder(self) -> Callable[[Any], Floats]:
+        """What makes numbers of targets: a function that can be sent to where they are."""
+        return as_floats
+
+    def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
+        raise NotImplementedError
+
+    def _learned(self, task: LinearTask, fitted: Any) -> Self:
+        raise NotImplementedError
+
+
+def as_floats(y: Any) -> Floats:
+    """Numbers as they are."""
+    return np.asarray(y, dtype=np.float64)
+
+
+def is_mapped(X: Any) -> bool:
+    """Whether an array is mapped from a file."""
+    while isinstance(X, np.ndarray):
+        X = X.base
+    return isinstance(X, mmap)
+
+
+def mapped(X: Any, targets: Floats, place: ThisMachine) -> Source:
+    """The rows of a mapped array, in slices."""
+    places = cuts(*X.shape)
+    parts = [_Slice(X, targets, cut) for cut in places]
+    return Source(X.shape[1], parts, [cut.stop - cut.start for cut in places], place)
+
+
+class _Slice:
+    """Some rows of an array."""
+
+    def __init__(self, X: Any, targets: Floats, cut: slice) -> None:
+        self._X, self._targets, self._cut = X, targets, cut
+
+    def blocks(self) -> Any:
+        """A few at a time."""
+        for start in range(self._cut.start, max(self._cut.stop, self._cut.start + 1), 8_192):
+            end = min(start + 8_192, self._cut.stop)
+            yield Raw(self._X[start:end], self._targets[start:end])
