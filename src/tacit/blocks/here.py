@@ -27,8 +27,7 @@ _AT_ONCE = 16  # blocks that are read from the file together
 class ThisMachine:
     """The place of rows that this process reads. It is closed when a fit ends."""
 
-    def __init__(self, in_memory: int = IN_MEMORY) -> None:
-        self._most = in_memory
+    def __init__(self) -> None:
         self._scratch: _Scratch | None = None
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterable[Any]:
@@ -51,7 +50,7 @@ class ThisMachine:
         return Kept(groups, [sum(one.rows for one in group.held) for group in groups], on_threads)
 
     def _held(self, block: Block[Any], n: int) -> "_InMemory | _OnDisk":
-        if n * block.rows.shape[1] * block.rows.itemsize <= self._most:
+        if n * block.rows.shape[1] * block.rows.itemsize <= IN_MEMORY:
             return _InMemory(block)
         with _opening:
             self._scratch = self._scratch or _Scratch()

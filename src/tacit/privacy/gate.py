@@ -292,9 +292,15 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if error is None:
             self.finish()
+        elif any(self.made.values()):
+            planned = sum(release.count for release in self._releases.values())
+            error.add_note(
+                f"{sum(self.made.values())} of {planned} planned releases were made before this error: count the whole"
+                " budget as spent"
+            )
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError("a Gate cannot be pickled or copied: its releases could then be made twice")
