@@ -124,7 +124,7 @@ def test_a_row_that_takes_part_in_no_sample_moves_no_release_of_samples(entry):
     assert max(step.moved(other) for step, other in entry.without_the_coin()) <= 1e-9  # the grid
 
 
-# Counts, which are whole numbers, and selections, whose scores are rounded to whole units.
+# Counts and moments, which are whole numbers, and selections, whose scores are rounded to whole units.
 EXACT = ("histogram", "magnitudes", "spread", "radius", "row norm", "lengths", "reach", "entry", "columns", "index")
 EXACT += (
     "categories",
@@ -138,6 +138,7 @@ EXACT += (
     "roc_auc",
     "linear term",
     "stopping point",
+    "scale: moments",
 )
 
 
