@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.blocks.reading import AT_ONCE, ChangedRowsError, without
+from tacit.blocks.reading import AT_ONCE, ChangedRowsError, quietly, without
 
 
 def file_parts(paths: Sequence[Any], target: str | None) -> list[Any]:
@@ -80,7 +80,8 @@ class ParquetPart:
         """A few rows at a time."""
         self.file.check()
         with _parquet().ParquetFile(self.file.path) as opened:
-            for batch in opened.iter_batches(AT_ONCE, row_groups=[self.group], use_threads=False):
+            batches = opened.iter_batches(AT_ONCE, row_groups=[self.group], use_threads=False)
+            for batch in quietly(self.file.path, batches):
                 yield without(frame(batch), self.target)
         self.file.check()
 
@@ -100,7 +101,7 @@ class CsvPart:
             raise ImportError("reading CSV needs pandas: pip install 'tacit[cli]'") from error
         self.file.check()
         with pandas.read_csv(self.file.path, chunksize=AT_ONCE) as chunks:
-            for chunk in chunks:
+            for chunk in quietly(self.file.path, chunks):
                 yield without(chunk, self.target)
         self.file.check()
 
@@ -108,38 +109,25 @@ class CsvPart:
 def arrow_parts(table: Any, target: str | None) -> list[Any]:
     """Of a pyarrow table, or the fragments of a dataset."""
     if hasattr(table, "get_fragments"):
-        return [FragmentPart(fragment, table.schema, target) for fragment in table.get_fragments()]
+        options = {"schema": table.schema, "batch_size": AT_ONCE, "use_threads": False}
+        return [ArrowPart(fragment, options, target) for fragment in table.get_fragments()]
     if not hasattr(table, "to_batches"):
         raise ValueError(f"a {type(table).__name__} can be read once only: pass a Table or a Dataset")
-    return [ArrowPart(table, target)]
+    return [ArrowPart(table, {"max_chunksize": AT_ONCE}, target)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ArrowPart:
-    """A pyarrow table in memory."""
+    """A pyarrow table in memory, or a fragment of a dataset: a file, mostly."""
 
     table: Any
+    options: dict[str, Any]
     target: str | None
     is_typed = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """Its batches."""
-        for batch in self.table.to_batches(max_chunksize=AT_ONCE):
-            yield without(frame(batch), self.target)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FragmentPart:
-    """A fragment of a pyarrow dataset: a file, mostly."""
-
-    fragment: Any
-    schema: Any
-    target: str | None
-    is_typed = True
-
-    def tables(self) -> Iterator[tuple[Any, Any]]:
-        """Its batches."""
-        for batch in self.fragment.to_batches(schema=self.schema, batch_size=AT_ONCE, use_threads=False):
+        for batch in quietly("the table", self.table.to_batches(**self.options)):
             yield without(frame(batch), self.target)
 
 

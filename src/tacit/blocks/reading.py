@@ -236,8 +236,24 @@ class LazyPart:
         """The batches."""
         if not hasattr(self.frame, "collect_batches"):
             raise TypeError("this version of polars gives no batches of a LazyFrame: update it, or call collect()")
-        for batch in self.frame.collect_batches(chunk_size=AT_ONCE, maintain_order=True):
+        for batch in quietly("the lazy frame", self.frame.collect_batches(chunk_size=AT_ONCE, maintain_order=True)):
             yield without(batch, self.target)
+
+
+def quietly(what: str, tables: Iterable[Any]) -> Iterator[Any]:
+    """The same tables; an error of who reads them is told by its kind alone, as its words may quote a cell."""
+    steps = iter(tables)
+    while True:
+        try:
+            table = next(steps)
+        except StopIteration:
+            return
+        except Exception as error:
+            kind = type(error).__name__
+        else:
+            yield table
+            continue
+        raise ValueError(f"{what} cannot be read: {kind}")
 
 
 def without(table: Any, target: str | None) -> tuple[Any, Any]:
