@@ -5,6 +5,9 @@ centred     `CentredRows`: the rows of a PCA, their sums, and how far one row mo
 bounded     `Bounded`, the rows that an algorithm is handed, and `Scaling`, the units they are in
 source      `Source`: rows that are not all in memory, in parts; `Kept`: the same, bounded
 here        `ThisMachine`: parts that this process reads, on all cores
+scratch     `Scratch`: arrays in memory, or in a file without a name
+reading     what users hand over as blocks of rows, opened and checked
+files       Parquet and CSV files, and what pyarrow holds
 grid        `GridTable`: dense rows, and sparse tables, on a grid, in parts
 sums        `sum_over`: one pass over parts as an exact sum, on all cores
 products    exact products by BLAS, and the check that they are

@@ -74,7 +74,7 @@ class ParquetPart:
     file: _File
     group: int
     target: str | None
-    is_typed = True
+    is_typed = is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """A few rows at a time."""
@@ -92,6 +92,7 @@ class CsvPart:
 
     file: _File
     target: str | None
+    is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """A few rows at a time."""
@@ -123,7 +124,7 @@ class ArrowPart:
     table: Any
     options: dict[str, Any]
     target: str | None
-    is_typed = True
+    is_typed = is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """Its batches."""

@@ -1,34 +1,27 @@
-"""`ThisMachine`: parts that this process reads, on all cores. Bounded rows are held in memory, or in a scratch file.
+"""`ThisMachine`: parts that this process reads, on all cores. What is read again is held in a scratch."""
 
-A scratch file has no name that another process could open, and is gone when the fit ends. It holds private numbers all
-the same: it belongs on a disk of the data holder's (`TMPDIR` says where).
-"""
-
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
 
+from tacit.blocks.scratch import Filed, Held, Scratch
 from tacit.blocks.source import Blocks, Kept
 from tacit.blocks.sums import cores, on_threads
 from tacit.kernels.exact import BLOCK
 from tacit.kernels.given import Block
 
-IN_MEMORY = 2**28
-"""Bytes of bounded rows up to which they are held in memory."""
-
-_AT_ONCE = 16  # blocks that are read from the file together
+_CELLS = 2**19  # of rows that are read from the scratch at a time: eight blocks at most
 
 
 class ThisMachine:
     """The place of rows that this process reads. It is closed when a fit ends."""
 
     def __init__(self) -> None:
-        self._scratch: _Scratch | None = None
+        self._scratch = Scratch()
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterable[Any]:
         """On as many threads as may be used."""
@@ -39,27 +32,27 @@ class ThisMachine:
         return [function(part, count) for part, count in zip(parts, rows, strict=True)]
 
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> Kept:
-        """Blocks of rows in memory, if all of them fit there, or in a scratch file."""
+        """Full blocks of rows, in the scratch."""
+        del rows
 
-        def hold(part: Any) -> list[_InMemory | _OnDisk]:
-            return [self._held(block, sum(rows)) for block in _gathered(blocks(part))]
+        def hold(part: Any) -> list[_Bounded]:
+            return [self._held(rows) for rows in _gathered(blocks(part))]
 
-        found = [block for held in self.run(hold, parts) for block in held]
-        size = max(1, min(_AT_ONCE, -(-len(found) // (4 * cores()))))
+        found = [one for held in self.run(hold, parts) for one in held]
+        size = max(1, -(-len(found) // (4 * cores())))
         groups = [_Group(found[start : start + size]) for start in range(0, max(len(found), 1), size)]
         return Kept(groups, [sum(one.rows for one in group.held) for group in groups], on_threads)
 
-    def _held(self, block: Block[Any], n: int) -> "_InMemory | _OnDisk":
-        if n * block.rows.shape[1] * block.rows.itemsize <= IN_MEMORY:
-            return _InMemory(block)
-        with _opening:
-            self._scratch = self._scratch or _Scratch()
-        return self._scratch.write(block)
+    def spooled(self, parts: Sequence[Any]) -> list[Any]:
+        """The same parts; of those that take long to read, tables of numbers are held when they were read once."""
+        return [Spooled(part, self._scratch) if getattr(part, "is_slow", False) else part for part in parts]
+
+    def _held(self, block: Block[Any]) -> "_Bounded":
+        return _Bounded(self._scratch.put(block.targets, block.norms, block.rows), len(block.targets), block.bias)
 
     def close(self) -> None:
-        """Give the scratch file back."""
-        if self._scratch is not None:
-            self._scratch.close()
+        """Give the scratch back."""
+        self._scratch.close()
 
     def __enter__(self) -> Self:
         return self
@@ -68,20 +61,17 @@ class ThisMachine:
         self.close()
 
 
-_opening = Lock()
-
-
 def _gathered(blocks: Iterator[Block[Any]]) -> Iterator[Block[Any]]:
-    """The same rows in blocks that are full, but for the last; an empty one where there are none."""
+    """The same rows, some blocks of them at a time; none where there are none."""
     held: list[Block[Any]] = []
     count, empty = 0, True
     for block in blocks:
-        start = 0
+        start, most = 0, BLOCK * max(1, min(8, _CELLS // (BLOCK * block.rows.shape[1])))
         while start < len(block.targets) or (empty and start == 0):
-            end = start + BLOCK - count
+            end = start + most - count
             held.append(_between(block, start, end))
             count, start, empty = count + len(held[-1].targets), end, False
-            if count == BLOCK:
+            if count == most:
                 yield _joined(held)
                 held, count = [], 0
     if held:
@@ -102,85 +92,61 @@ def _joined(blocks: Sequence[Block[Any]]) -> Block[Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _InMemory:
-    """A block in memory."""
+class _Bounded:
+    """Some bounded rows in the scratch."""
 
-    block: Block[Any]
-
-    @property
-    def rows(self) -> int:
-        return len(self.block.targets)
-
-    def read(self) -> Block[Any]:
-        return self.block
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _OnDisk:
-    """A block in a scratch file."""
-
-    scratch: "_Scratch"
-    offset: int
+    arrays: Held | Filed
     rows: int
-    columns: int
     bias: float
 
-    def read(self) -> Block[Any]:
-        """Targets, norms, then the rows: as they were written."""
-        n, d = self.rows, self.columns
-        data = self.scratch.read(self.offset, n * (16 + 4 * d))
-        numbers = np.frombuffer(data, dtype=np.float64, count=2 * n)
-        rows = np.frombuffer(data, dtype=np.float32, offset=16 * n).reshape(n, d)
-        return Block(rows, self.bias, numbers[:n], numbers[n:])
+    def blocks(self) -> Iterator[Block[Any]]:
+        targets, norms, rows = self.arrays.read()
+        whole = Block(rows, self.bias, targets, norms)
+        return (_between(whole, start, start + BLOCK) for start in range(0, max(self.rows, 1), BLOCK))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Group:
-    """A few blocks, which one thread reads."""
+    """Rows that one thread reads."""
 
-    held: Sequence[_InMemory | _OnDisk]
+    held: Sequence[_Bounded]
 
     def blocks(self) -> Iterator[Block[Any]]:
         """One after the other."""
-        return (one.read() for one in self.held)
+        return (block for one in self.held for block in one.blocks())
 
 
-class _Scratch:
-    """A file without a name, which threads write to the end of, and read anywhere."""
+class Spooled:
+    """A part that is read once: its tables of numbers are in the scratch from then on, those with text are not."""
 
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="tacit-", buffering=0)  # noqa: SIM115
-        self._lock, self._end = Lock(), 0
+    def __init__(self, part: Any, scratch: Scratch) -> None:
+        self.part, self._scratch = part, scratch
+        self.is_typed = bool(getattr(part, "is_typed", False))
+        self._held: list[tuple[Held | Filed, NDArray[Any]]] | None = None
 
-    def write(self, block: Block[Any]) -> _OnDisk:
-        """Append a block."""
-        rows = np.ascontiguousarray(block.rows, dtype=np.float32)
-        data = block.targets.tobytes() + block.norms.tobytes() + rows.tobytes()
-        with self._lock:
-            offset = self._end
-            self._end += len(data)
-            self._file.seek(offset)
-            left = memoryview(data)
-            while left:
-                left = left[self._file.write(left) :]
-        return _OnDisk(self, offset, rows.shape[0], rows.shape[1], block.bias)
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """As the part gives them; without the names of columns when they are read again."""
+        if self._held is not None:
+            for arrays, labels in self._held:
+                X, y = arrays.read()
+                yield X, labels[y] if len(labels) else y
+            return
+        held: list[Any] = []
+        for X, y in self.part.tables():
+            if None not in held[-1:]:
+                held.append(self._put(X, y))
+            yield X, y
+        self._held = None if None in held[-1:] else held
 
-    def read(self, offset: int, size: int) -> bytearray:
-        """What was written there."""
-        data = bytearray(size)
-        left = memoryview(data)
-        while left:
-            if hasattr(os, "preadv"):
-                count = os.preadv(self._file.fileno(), [left], offset)
-            else:
-                with self._lock:
-                    self._file.seek(offset)
-                    count = self._file.readinto(left) or 0
-            if count == 0:
-                raise OSError("the scratch file of this fit is shorter than what was written to it")
-            left, offset = left[count:], offset + count
-        return data
-
-    def close(self) -> None:
-        """Delete it."""
-        self._file.close()
+    def _put(self, X: Any, y: Any) -> tuple[Held | Filed, NDArray[Any]] | None:
+        """Rows and targets in the scratch, and what the numbers of labels mean; None for what is no numbers."""
+        if y is None or hasattr(X, "tocsr"):
+            return None
+        try:
+            rows = check_array(X, ensure_all_finite=False, dtype=[np.float64, np.float32], ensure_min_samples=0)
+            labels, targets = np.empty(0), np.asarray(y)
+            if targets.dtype.kind not in "biuf":
+                labels, targets = np.unique(targets, return_inverse=True)
+        except (TypeError, ValueError, OverflowError):
+            return None
+        return self._scratch.put(np.ascontiguousarray(rows), np.ascontiguousarray(targets)), labels

@@ -87,6 +87,7 @@ class Reading:
 
     def seen(self, targets: Targets, *, trusted: bool = False) -> Seen:
         """The first pass: what is bad in any block raises here."""
+        self.parts = self.place.spooled(self.parts)
         found = list(self.place.run(partial(_seen, targets, trusted), self.parts))
         whole = found[0]
         for other in found[1:]:
@@ -201,7 +202,7 @@ def opened(blocks: Any, target: str | None = None) -> Reading:
         raise ValueError("blocks must be readable several times: pass a list or a function that returns a generator")
     if isinstance(blocks, np.ndarray) or not (callable(blocks) or isinstance(blocks, Iterable)):
         raise TypeError(f"blocks must be files, a table or an iterable of blocks of rows, got {kind}")
-    return Reading([BlockPart(blocks if callable(blocks) else lambda: blocks, target)])
+    return Reading([BlockPart(blocks if callable(blocks) else lambda: blocks, target, is_slow=callable(blocks))])
 
 
 def is_path(value: Any) -> bool:
@@ -215,6 +216,7 @@ class BlockPart:
 
     start: Callable[[], Iterable[Any]]
     target: str | None
+    is_slow: bool = False
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """The blocks."""
@@ -231,6 +233,7 @@ class LazyPart:
 
     frame: Any
     target: str | None
+    is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """The batches."""

@@ -51,6 +51,9 @@ class Place(Protocol):
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> "Kept":
         """The blocks that are made of every part, held where they can be read many times."""
 
+    def spooled(self, parts: Sequence[Any]) -> Sequence[Any]:
+        """The same parts, which may hold what they have read, to read it faster the next time."""
+
     def close(self) -> None:
         """Let go of what is held: the fit has ended."""
 
