@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
 from benchmarks.rules import coordinate, dual, judges, order, text
+from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
 from tacit.solvers.text import steps
@@ -47,6 +48,19 @@ def test_excess_is_between_the_minimum_and_the_zero_model():
             found, spread = dual.run_at(other, float("inf"), range(1))
             assert -1e-6 <= found < 2e-3
             assert spread == 0.0
+
+
+@pytest.mark.usefixtures("tiny")
+def test_steps_are_set_next_to_more_of_them(monkeypatch, tmp_path):
+    for name, part in step_counts.BENCHMARK.parts.items():
+        monkeypatch.setitem(
+            step_counts.BENCHMARK.parts, name, dataclasses.replace(part, sets=("line", "two", "absent"))
+        )
+    step_counts.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    page = (tmp_path / "steps_rule.md").read_text()
+    told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| line", "| two"))]
+    assert [len(row) for row in told] == [8, 8, 2, 2]
+    assert all(float(row[1].rstrip(" |")) < 1e-6 for row in told[2:])
 
 
 @pytest.mark.usefixtures("tiny")
