@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.cost import first_fit, main, memory, noise, one_pass
+from benchmarks.cost import first_fit, fits, main, memory, noise, one_pass
 from benchmarks.frame.timing import least, medians
 
 
@@ -62,3 +62,11 @@ def test_actions_take_turns_after_one_round_that_is_not_counted():
     assert len(medians(2, lambda: calls.append("a"), lambda: calls.append("b"))) == 2
     assert calls == ["a", "b"] * 3
     assert set(least(1, {"x": lambda: None})) == {"x"}
+
+
+def test_whole_fits_are_set_next_to_those_of_scikit_learn(monkeypatch, tmp_path):
+    monkeypatch.setattr(fits, "adult", lambda _: ())
+    fits.main(["--rows", "700", "--rounds", "1", "--out", str(tmp_path)])
+    told = [line for line in (tmp_path / "fits.md").read_text().splitlines() if "700 x 20" in line]
+    assert len(told) == 4
+    assert all("x of " in line for line in told)

@@ -141,8 +141,9 @@ def coefficients(loss):
         out, norms = elsewhere(np.clip(np.outer(Z.sum(axis=1), [1.0, -0.3, 0.2]), -99.0, 99.0)), np.empty(len(Z))
         exact.dense_norms(elsewhere(Z), 1.0, norms)
         if loss == "multinomial":
-            exact.class_coefficients(out, (targets > 0.0) + 1.0, norms, rule)
-            return out
+            by_class = elsewhere(out.T)
+            exact.class_coefficients(by_class, (targets > 0.0) + 1.0, norms, rule)
+            return by_class.T
         one = out[:, 0].copy()
         exact.coefficients(one, targets, norms, rule)
         return one

@@ -8,6 +8,7 @@ rounding towards zero, and they are tighter by `SHRINK` than what is stated, whi
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tacit.blocks.products import product
 from tacit.blocks.source import Kept
 from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
 from tacit.kernels import exact as kernels
-from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, WEIGHTS
+from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, LONG_BLOCK, WEIGHTS
 from tacit.kernels.given import Block
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
@@ -116,8 +117,9 @@ class ExactPasses:
         most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
         rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
         if len(w) == 1:
-            total = sum_over(self._parts, _one_gradient, bias, fixed[0], rule, run=self._run).floats(-GRID - steps)
-            return total[None, :]
+            longer = [replace(part, size=LONG_BLOCK) if isinstance(part, Part) else part for part in self._parts]
+            total = sum_over(longer, _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
+            return total.floats(-GRID - steps)[None, :]
         return sum_over(self._parts, _class_gradient, bias, fixed, rule, run=self._run).floats(-GRID - steps)
 
     def _largest_slope(self, size: float) -> float:
@@ -187,9 +189,10 @@ def _class_gradient(block: Block[Any], bias: float, W: Floats, rule: kernels.Rul
     total: Any = 0.0
     for cut, rows in _pieces(block):
         Z = rows.astype(np.float64, copy=False)  # in single precision products would be rounded
-        held = product(Z, W[:, :-1].T) + bias * W[:, -1]
+        held = product(W[:, :-1], Z.T)
+        held += bias * W[:, -1:]
         kernels.class_coefficients(held, block.targets[cut], block.norms[cut], rule)
-        total += np.column_stack([product(held.T, Z), bias * held.sum(axis=0)])
+        total += np.column_stack([product(held, Z), bias * held.sum(axis=1)])
     return _whole(np.ldexp(total, GRID))
 
 

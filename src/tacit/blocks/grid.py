@@ -66,10 +66,11 @@ class Part:
     norms: Floats
     start: int
     end: int
+    size: int = BLOCK
 
     def blocks(self) -> Iterator[Block[Any]]:
-        """Blocks of at most 2,048 rows; an empty one where there are none."""
-        for start in range(self.start, max(self.end, self.start + 1), BLOCK):
-            end = min(start + BLOCK, self.end)
+        """Blocks of at most `size` rows; an empty one where there are none."""
+        for start in range(self.start, max(self.end, self.start + 1), self.size):
+            end = min(start + self.size, self.end)
             rows = self.table.between(start, end)
             yield Block(rows, self.bias, self.targets[start:end], self.norms[start:end])

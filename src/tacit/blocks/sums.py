@@ -56,26 +56,29 @@ class Total:
         return np.ldexp(np.ldexp(self.high.astype(np.float64), _LOW) + self.low, power)
 
 
-def sum_over(parts: Sequence[Readable], kernel: Kernel, *public: Any, run: Run | None = None) -> Total:
+def sum_over(
+    parts: Sequence[Readable], kernel: Kernel, *public: Any, run: Run | None = None, at_once: int = _BLOCKS
+) -> Total:
     """The exact sum of `kernel(block, *public)` over all blocks of all parts. Private until it has noise.
 
     There is at least one part, and a row that is in two of them counts twice. The kernel gives int64 numbers of one
-    shape, below 2^57. `run` calls it for each part: by default the threads of this machine that may be used.
+    shape, below 2^57; or larger ones, of which `at_once` add up to at most 2^62. `run` calls it for each part: by
+    default the threads of this machine that may be used.
     """
-    totals = iter((run or on_threads)(partial(_of_part, kernel, public), parts))
+    totals = iter((run or on_threads)(partial(_of_part, kernel, public, at_once), parts))
     found: Total = next(totals)
     for total in totals:
         found = found + total
     return found
 
 
-def _of_part(kernel: Kernel, public: tuple[Any, ...], part: Readable) -> Total:
+def _of_part(kernel: Kernel, public: tuple[Any, ...], at_once: int, part: Readable) -> Total:
     found: Total | None = None
     held: Integers | None = None
     for number, block in enumerate(part.blocks(), start=1):
         one = kernel(block, *public)
         held = one if held is None else np.add(held, one, out=held)
-        if number % _BLOCKS == 0:
+        if number % at_once == 0:
             found, held = _carried(found, held), None
     if held is not None:
         found = _carried(found, held)

@@ -27,6 +27,7 @@ from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED_HINGE, Loss, si
 from tacit.problems.declared import class_weights, inverse_strength
 from tacit.problems.task import LinearTask
 
+_MANY_ROWS, _FEW_LABELS = 10_000, 1_000
 _LOSSES = {loss.name: loss for loss in (SQUARED_HINGE, HINGE)}
 
 _LOGISTIC_SOLVERS = """"coordinate", "dual", "frank-wolfe", "gradient", "objective", "one-shot", "sgd" and
@@ -102,8 +103,7 @@ class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
     def _classes_of(self, y: NDArray[Any]) -> NDArray[Any]:
         """Class labels, sorted: those that are declared, or those of y."""
         if self.classes is None:
-            check_classification_targets(y)
-            classes = np.unique(y)
+            classes = _found_classes(y)
             if len(classes) < 2:
                 raise ValueError("y holds one class; a classifier needs at least two, so declare them with `classes`")
             return classes
@@ -195,6 +195,17 @@ class LogisticRegression(PrivateClassifier):
         if self._is_one_vs_rest:
             pipeline.steps[-1] = ("onevsrestclassifier", _one_vs_rest(model))
         return pipeline
+
+
+def _found_classes(y: NDArray[Any]) -> NDArray[Any]:
+    """Class labels, sorted; of many small whole numbers without sorting them."""
+    if y.ndim == 1 and y.dtype.kind == "i" and len(y) >= _MANY_ROWS:
+        low, high = int(y.min()), int(y.max())
+        if high - low < _FEW_LABELS:
+            held = np.bincount(y.astype(np.int64) - low) > 0
+            return (np.flatnonzero(held) + low).astype(y.dtype)
+    check_classification_targets(y)
+    return np.unique(y)
 
 
 def _one_vs_rest(model: PlainLogisticRegression) -> OneVsRestClassifier:

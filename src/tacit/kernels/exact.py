@@ -19,7 +19,8 @@ A sparse table has for each row the entries that are stored, and one row `zero` 
 (z - zero) a margin is zero.w plus a few terms, and all of them are whole numbers of steps. So its sums have the bits of
 the dense table's.
 
-Every kernel returns the sum over one block in whole steps, below 2^57: 64 of them fit in an int64.
+Every kernel returns the sum over one block in whole steps, below 2^57: 64 of them fit in an int64. Gradients of one
+output are added up as whole numbers every 64 rows, or after each one: at most 2^46 for a row, so 2^61 for `LONG_BLOCK`.
 """
 
 import math
@@ -32,10 +33,14 @@ from tacit._types import Floats, Integers, Table
 from tacit.compilation import compiled
 from tacit.kernels.any_order import add_product_in_any_order
 from tacit.kernels.given import Block
-from tacit.problems.slopes import multinomial_slopes, slope
+from tacit.problems.exponential import exp
+from tacit.problems.slopes import slope
 
 BLOCK = 2_048
 """Rows of a block at most."""
+
+LONG_BLOCK = 2**15
+"""Rows of a block at most, for gradients of one output: a call for each short one would take as long as its rows."""
 
 GRID = 19
 """Entries of bounded rows are whole multiples of 2^-19, and at most 4."""
@@ -44,7 +49,8 @@ FARTHEST = 4.0
 ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
-_TILE = 64
+_TILE, _CLASS_TILE = 64, 256
+_SHORT = 64  # columns
 _UNIT = 2.0**GRID
 
 kernel = compiled(nogil=True)
@@ -117,21 +123,64 @@ def coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) ->
 
 @kernel
 def class_coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
-    """Turn the K margins of each row into its coefficients, which are clipped together."""
+    """Turn the margins of rows, which are columns here, into coefficients, those of one row clipped together.
+
+    The slopes are those of `multinomial_slopes`, for some rows a class at a time, which is vector code.
+    """
+    for start in range(0, len(targets), _CLASS_TILE):
+        end = min(start + _CLASS_TILE, len(targets))
+        _class_slopes(margins, start, targets[start:end])
+        _clip_together(margins, start, targets[start:end], norms[start:end], rule)
+
+
+@kernel
+def _class_slopes(margins: Floats, start: int, targets: Floats) -> None:
+    """Turn the margins of some rows into slopes."""
+    n, K = len(targets), len(margins)
+    top, total, others = margins[0, start : start + n].copy(), np.zeros(n), np.zeros(n)
+    for k in range(1, K):
+        one = margins[k, start : start + n]
+        for i in range(n):
+            top[i] = max(top[i], one[i])
+    for k in range(K):
+        one = margins[k, start : start + n]
+        for i in range(n):
+            one[i] = exp(one[i] - top[i])
+        for i in range(n):
+            total[i] += one[i]
+    for k in range(K):
+        one = margins[k, start : start + n]
+        for i in range(n):
+            one[i] /= total[i]
+            others[i] += 0.0 if targets[i] == k else one[i]
+    for k in range(K):
+        one = margins[k, start : start + n]
+        for i in range(n):
+            # p - 1 = -(the sum of the others), which keeps its digits where p is close to 1
+            one[i] = -others[i] if targets[i] == k else one[i]
+
+
+@kernel
+def _clip_together(slopes: Floats, start: int, targets: Floats, norms: Floats, rule: Rule) -> None:
+    """Turn the slopes of some rows into coefficients."""
     _, _, clip, weights, units, most = rule
-    slopes = np.empty(margins.shape[1])
-    for i in range(len(margins)):
-        label = int(targets[i])
-        multinomial_slopes(margins[i], label, slopes)
-        square = 0.0
-        for k in range(len(slopes)):
-            wanted = np.rint(slopes[k] * weights[label] * units)
-            margins[i, k] = max(min(wanted, most), -most) if wanted == wanted else 0.0
-            square += margins[i, k] * margins[i, k]
-        length, limit = math.sqrt(square) * norms[i], clip * weights[label] * units
-        if length > limit:
-            for k in range(len(slopes)):
-                margins[i, k] = np.trunc(margins[i, k] * (limit / length))
+    n, K = len(targets), len(slopes)
+    scale, factor = np.empty(n), np.zeros(n)
+    for i in range(n):
+        scale[i] = weights[int(targets[i])]
+    for k in range(K):
+        one = slopes[k, start : start + n]
+        for i in range(n):
+            wanted = np.rint(one[i] * scale[i] * units)
+            one[i] = max(min(wanted, most), -most) if wanted == wanted else 0.0
+            factor[i] += one[i] * one[i]
+    for i in range(n):
+        length, limit = math.sqrt(factor[i]) * norms[i], clip * scale[i] * units
+        factor[i] = limit / length if length > limit else 1.0
+    for k in range(K):
+        one = slopes[k, start : start + n]
+        for i in range(n):
+            one[i] = np.trunc(one[i] * factor[i])
 
 
 # Gradients of one output
@@ -145,11 +194,7 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
     out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
     for start in range(0, n, _TILE):
         size = min(_TILE, n - start)
-        for i in range(size):
-            margin = bias * w[d]
-            for j in range(d):
-                margin = add_product_in_any_order(margin, np.float64(Z[start + i, j]), w[j])
-            held[i] = margin
+        _fill_margins(Z[start : start + size], bias, w, held)
         coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
         total = 0.0
         for i in range(size):
@@ -160,6 +205,28 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
             out[j] += np.int64(part[j] * _UNIT)
             part[j] = 0.0
     return out
+
+
+@kernel
+def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -> None:
+    """The margin of each row; of short rows four at a time."""
+    n, d = Z.shape
+    base = bias * w[d]
+    whole = n - n % 4 if d <= _SHORT else 0
+    for i in range(0, whole, 4):
+        a = b = c = e = base
+        for j in range(d):
+            weight = w[j]
+            a = add_product_in_any_order(a, np.float64(Z[i, j]), weight)
+            b = add_product_in_any_order(b, np.float64(Z[i + 1, j]), weight)
+            c = add_product_in_any_order(c, np.float64(Z[i + 2, j]), weight)
+            e = add_product_in_any_order(e, np.float64(Z[i + 3, j]), weight)
+        out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, e
+    for i in range(whole, n):
+        total = base
+        for j in range(d):
+            total = add_product_in_any_order(total, np.float64(Z[i, j]), w[j])
+        out[i] = total
 
 
 @kernel

@@ -9,6 +9,7 @@ from tacit._types import Floats, Places, Table
 from tacit.compilation import compiled
 from tacit.kernels.given import Csr
 from tacit.problems.compiled import kernel
+from tacit.problems.exponential import bits_of
 
 _TILE = 64
 without_gil = compiled(nogil=True)
@@ -24,13 +25,12 @@ def _standardized(
 
     Towards zero to a whole multiple of 1 / unit, where there is one.
     """
-    if value < low:
-        value = low
-    elif value > high:
-        value = high
+    value = low if value < low else value
+    value = high if value > high else value
     value = (value - centre) / scale
-    if not abs(value) <= limit:
-        value = 0.0 if value != value else (limit if value > 0.0 else -limit)
+    value = limit if value > limit else value
+    value = -limit if value < -limit else value
+    value = value if value == value else 0.0
     return np.trunc(value * unit) / unit if unit > 0.0 else value
 
 
@@ -49,12 +49,15 @@ def standardize(
     They are rounded to multiples of 1 / unit, unless that is 0.
     """
     n, d = X.shape
-    low, high = bounds
     for start in range(0, n, _TILE):  # tiles stay in the cache where X and out are stored differently
         for first in range(0, d, _TILE):
+            last = min(first + _TILE, d)
+            low, high, middle = bounds[0][first:last], bounds[1][first:last], centre[first:last]
+            size, most = scale[first:last], limit[first:last]
             for i in range(start, min(start + _TILE, n)):
-                for j in range(first, min(first + _TILE, d)):
-                    out[i, j] = _standardized(X[i, j], low[j], high[j], centre[j], scale[j], limit[j], unit)
+                row, to = X[i, first:last], out[i, first:last]
+                for j in range(len(low)):
+                    to[j] = _standardized(np.float64(row[j]), low[j], high[j], middle[j], size[j], most[j], unit)
 
 
 @without_gil
@@ -80,14 +83,10 @@ def magnitude_bin(value: float, low: int, high: int) -> int:
 
     Exponents above `high` count as `high`, and those below `low`, -1020 at least, as zero; so does what is no number.
     """
-    exponents = high - low + 1
-    size = np.float64(abs(value))
-    if not size > 0.0:
-        return exponents
-    e = min((int(size.view(np.int64)) + _TO_NEAREST >> 52) - 1023, high)
-    if e < low:
-        return exponents
-    return exponents + 1 + (e - low) if value > 0.0 else exponents - 1 - (e - low)
+    size = bits_of(np.float64(abs(value)))
+    above = max(min((size + _TO_NEAREST >> 52) - 1023, high) - low + 1, 0)  # zero is below all exponents
+    above = above if value == value else 0
+    return high - low + 1 + (above if value > 0.0 else -above)
 
 
 @without_gil
@@ -98,11 +97,19 @@ def magnitude_histograms(
 
     What is missing, or no number, counts nowhere.
     """
-    out[:] = 0.0
+    d, bins = out.shape
+    counts, places = np.zeros(d * bins + 1, dtype=np.int64), np.empty(d, dtype=np.int64)
     for i in range(len(X)):
-        for j in range(X.shape[1]):
-            if X[i, j] == X[i, j]:
-                out[j, magnitude_bin(X[i, j] - shift[j], low[j], high[j])] += 1.0
+        row = X[i]
+        for j in range(d):
+            value = np.float64(row[j]) - shift[j]
+            place = j * bins + magnitude_bin(value, low[j], high[j])
+            places[j] = place if value == value else d * bins
+        for j in range(d):
+            counts[places[j]] += 1
+    for j in range(d):
+        for k in range(bins):
+            out[j, k] = counts[j * bins + k]
 
 
 @without_gil
