@@ -4,6 +4,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from tacit.commands import say, tables
+from tacit.commands.asked import fill as fill_word
 from tacit.commands.schema import named, quoted, split
 from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.transports.flower import keys
@@ -99,7 +100,7 @@ def _party(arguments: Namespace) -> int:
 def read_party(arguments: Namespace, study: Study) -> Party:
     """A party's table: numbers, and of the other columns the id and the label."""
     left_out = split(arguments.drop or "")
-    fill = {name: tables.fill(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
+    fill = {name: fill_word(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
     special = [name for name in (arguments.id, arguments.label) if name is not None]
     features = [name for name in present if name not in {*special, *left_out}]
