@@ -19,7 +19,7 @@ from tacit._types import Floats
 from tacit.blocks.here import ThisMachine
 from tacit.blocks.source import Raw, Source
 from tacit.blocks.table import canonical, is_sparse
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.problems.bounds import truths
 
 FLOATS = [np.float64, np.float32]
@@ -30,7 +30,7 @@ AT_ONCE = 65_536
 """Rows of a file that are read at a time."""
 
 _MOST_LABELS = 1_000
-_AGAIN = "the rows must be the same whenever they are read again, and they have changed since the first pass"
+AGAIN = "the rows must be the same whenever they are read again, and they have changed since the first pass"
 
 Targets = Literal["labels", "numbers", "none"]
 
@@ -160,10 +160,10 @@ class Numbers:
             raw = self._raw(X, y)
             seen += -1 if raw is None else raw.X.shape[0]
             if raw is None or seen > self.rows or raw.X.shape[1] != self.columns:
-                raise ChangedRowsError(_AGAIN)
+                raise ChangedRowsError(AGAIN)
             yield raw
         if seen != self.rows:
-            raise ChangedRowsError(_AGAIN)
+            raise ChangedRowsError(AGAIN)
         if self.rows == 0:
             yield Raw(np.empty((0, self.columns)), np.empty(0))
 
@@ -190,6 +190,10 @@ def opened(blocks: Any, target: str | None = None) -> Reading:
         from tacit.blocks.files import file_parts
 
         return Reading(file_parts([blocks] if is_path(blocks) else blocks, target))
+    if is_lazy(blocks):
+        from tacit.blocks.partitions import opened_lazily
+
+        return opened_lazily(blocks, target=target)
     if room == "pyarrow":
         from tacit.blocks.files import arrow_parts
 
