@@ -164,7 +164,7 @@ def _recut(targets: Sequence[Any], sizes: Sequence[int], wanted: Sequence[int], 
 def lazily(method: Method) -> Method:
     """A method that gives one result for each row: of a Dask collection it is computed when that is.
 
-    The result is a Dask array, or a data frame where the method gives one. Workers get the model without its seed.
+    The result is a Dask array. Workers get the model without its seed.
     """
 
     @wraps(method)
@@ -190,8 +190,6 @@ def _mapped(function: "_Rowwise", X: Any) -> Any:
         )
     whole = X.rechunk({1: -1})
     empty = function.over(np.zeros((1, X.shape[1]), dtype=X.dtype)).empty
-    if hasattr(empty, "iloc"):
-        raise TypeError("a Dask array has no data frame for its result; set_output(transform='default') gives arrays")
     if empty.ndim == 1:
         return whole.map_blocks(function, drop_axis=1, dtype=empty.dtype, meta=empty)
     return whole.map_blocks(function, chunks=(whole.chunks[0], (empty.shape[1],)), dtype=empty.dtype, meta=empty)
@@ -209,6 +207,8 @@ class _Rowwise:
     def over(self, sample: Any) -> "_Rowwise":
         """Learn what the result looks like from a row that holds no data; what is wrong with X raises here."""
         self.empty = self(sample)[:0]
+        if not isinstance(self.empty, np.ndarray):
+            raise TypeError("of Dask collections results are arrays; set_output(transform='default') asks for them")
         return self
 
     def __call__(self, rows: Any) -> Any:

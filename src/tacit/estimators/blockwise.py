@@ -13,7 +13,7 @@ from tacit.blocks.here import ThisMachine
 from tacit.blocks.partitions import opened_lazily
 from tacit.blocks.reading import Reading, Targets, opened
 from tacit.blocks.sums import cuts
-from tacit.blocks.validate import is_lazy
+from tacit.blocks.validate import is_lazy, refuse_lazy
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.fit import private_fit
 from tacit.problems import Loss
@@ -21,6 +21,15 @@ from tacit.problems.task import LinearTask, PenaltyName
 from tacit.solvers import check_streams, choose
 
 _WIDEST_SPARSE = 2_000  # columns of sparse blocks, which are stored as dense rows
+
+
+class Scored:
+    """`score` of scikit-learn's mixins, which come next."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of scikit-learn on rows in memory: a release, if the rows are private."""
+        refuse_lazy(self, X, y)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
 
 class FitsBlocks(PrivateLinearModel):

@@ -20,7 +20,7 @@ from tacit._types import Floats
 from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.blockwise import FitsBlocks, Scored
 from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
@@ -59,7 +59,7 @@ class Labels:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
+class PrivateClassifier(Scored, ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
     """A loss of the margin and the penalty of `C`: one margin a row for two classes, one a class for more."""
 
     _serves_ball: ClassVar[bool] = True

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
+from tacit.blocks.partitions import lazily
 from tacit.blocks.table import Table, canonical
 from tacit.blocks.validate import validated
 from tacit.estimators.base import check_terms, number
@@ -159,6 +160,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         task, solver = self._asked(table, streamed=True)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected.
 
@@ -171,6 +173,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         projected = products - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the columns of the data."""
         check_is_fitted(self)

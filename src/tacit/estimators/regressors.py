@@ -16,7 +16,7 @@ from tacit._types import Floats
 from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.blockwise import FitsBlocks, Scored
 from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
 from tacit.problems import SQUARED, Loss
@@ -40,7 +40,7 @@ _SPARSE_REGRESSION = REGRESSION._replace(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegressor(RegressorMixin, FitsBlocks, PrivateLinearModel):
+class PrivateRegressor(Scored, RegressorMixin, FitsBlocks, PrivateLinearModel):
     """The squared loss, with the target clipped to declared or released bounds."""
 
     y_bounds: tuple[float, float] | None = None

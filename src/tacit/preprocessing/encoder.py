@@ -11,7 +11,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
-from tacit.blocks.validate import validated
+from tacit.blocks.partitions import lazily
+from tacit.blocks.validate import refuse_lazy, validated
 from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categories_of, listed
 from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
 from tacit.preprocessing.plain import plain_encoder
@@ -126,6 +127,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         self.plan_ = gate.promise
         return self._keep(columns, gate.guarantee)
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Columns of zeros and ones, and numbers as they are."""
         check_is_fitted(self)
@@ -206,6 +208,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         return Reading(frame, tuple(columns), most)
 
     def _frame(self, X: Any, *, reset: bool) -> Frame:
+        refuse_lazy(self, X)
         frame = frame_of(X)
         if frame is None:
             array = validated(self, X, dtype=None, ensure_all_finite=False, reset=reset)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.partitions import lazily
 from tacit.blocks.validate import validated
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.magnitudes import LIMIT
@@ -143,12 +144,14 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Clipped, centred and scaled columns, between -3 and 3; what is missing becomes 0."""
         check_is_fitted(self)
         X = validated(self, X, **_ROWS, reset=False)
         return Scaling(self.mean_, self.scale_, LIMIT).transform(np.clip(X, self.clip_low_, self.clip_high_))
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units (of what was inside the clip)."""
         check_is_fitted(self)
