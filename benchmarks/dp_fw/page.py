@@ -18,7 +18,7 @@ from tacit.privacy import Budget
 PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf8"))
 WANTED = PAPER["wanted"]
 STYLES = {"algorithm 1": ("C1", "-"), "printed": ("C3", "-"), "ours": ("C0", "--")}
-ORDER = (*problems.SHAPES, *problems.REAL)
+ORDER = (*problems.SHAPES, *problems.REAL, *problems.PAPER_SETS)
 LABELS = {method.label: model for model, method in METHODS.items()}
 TABLE_4 = {
     "leaky": "**not private**: the same T and lambda with exact signs",
@@ -43,7 +43,7 @@ class FrankWolfePage(Page):
         told = f"{name}, {n:,} x {d:,}, {stored / n:.0f} a row"
         if name in problems.SHAPES and n < problems.SHAPES[name].rows:
             told += f" ({n / problems.SHAPES[name].rows:.2g} of the paper's rows)"
-        return told if name in problems.REAL else f"shape of {told}"
+        return told if problems.is_real(name) else f"shape of {told}"
 
     def fast_enough(self) -> Iterator[dict[str, Any]]:
         rows = sorted(self.speed(), key=lambda row: row["epsilon"])
@@ -108,7 +108,7 @@ class FrankWolfePage(Page):
             if row["model"] == "ours":
                 n, d, stored = row["size"]
                 told = {"n": n, "d": d, "density": stored / (n * d)}
-                told["real"] = f"{row['set']}, " if row["set"] in problems.REAL else ""
+                told["real"] = f"{row['set']}, " if problems.is_real(row["set"]) else ""
                 yield row | told | self._against("inputs", row["set"], row, "algorithm 1")
 
     def never_slower(self) -> Iterator[dict[str, Any]]:

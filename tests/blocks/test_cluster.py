@@ -17,12 +17,21 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from tacit import Lasso, LinearRegression, LogisticRegression, Ridge
+from tacit import (
+    PCA,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    PrivateEncoder,
+    PrivateScaler,
+    Ridge,
+    make_private_pipeline,
+)
 from tacit.blocks import cluster as cluster_room
 from tacit.blocks import partitions
 from tacit.blocks.cluster import Cluster, WorkerError
 from tacit.blocks.partitions import Partition, opened_lazily
-from tacit.blocks.reading import ChangedRowsError
+from tacit.blocks.reading import ChangedRowsError, Reading, opened
 from tacit.privacy import NoiseSource
 from tacit.solvers import Sgd
 
@@ -133,20 +142,13 @@ def test_samples_are_those_of_the_rows_in_memory():
     np.testing.assert_array_equal(weights(asked.fit(rows, targets)), wanted)
 
 
-def test_a_frame_with_its_target_and_files_give_the_same(tmp_path):
+def test_a_frame_with_its_target_and_files_give_the_same(client, tmp_path):
     found = model().fit_blocks(frames()[0].assign(y=frames()[1]), target="y")
     np.testing.assert_array_equal(weights(found), in_memory())
     assert found.feature_names_in_.tolist() == list("abcd")
     FRAME.to_parquet(tmp_path / "rows.parquet", row_group_size=300)
-    parts = partitions_of(tmp_path / "rows.parquet")
-    with parts as reading:
-        np.testing.assert_array_equal(weights(model()._fit_reading(reading)), in_memory())
-
-
-def partitions_of(path):
-    from tacit.blocks.reading import Reading, opened
-
-    return Reading(opened(str(path), "y").parts, Cluster(distributed.default_client()))
+    reading = Reading(opened(str(tmp_path / "rows.parquet"), "y").parts, Cluster(client))
+    np.testing.assert_array_equal(weights(model().fit_blocks(reading)), in_memory())
 
 
 @pytest.mark.slow
@@ -167,6 +169,27 @@ def test_other_models_are_the_same_too():
     for asked, y in cases:
         wanted = weights(asked.fit(X, y))
         np.testing.assert_array_equal(weights(asked.fit(rows, da.from_array(y, chunks=400))), wanted)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scalers_encoders_and_pipelines_take_collections_too():
+    words = pd.DataFrame({"word": np.random.default_rng(1).choice(["x", "y", "z"], size=N), "number": X[:, 0]})
+    lazy = dd.from_pandas(words, npartitions=3)
+    scaler = PrivateScaler(random_state=SEED)
+    np.testing.assert_array_equal(scaler.fit(arrays()[0]).scale_.copy(), scaler.fit(X).scale_)
+    names = PrivateEncoder(random_state=SEED).fit(lazy).get_feature_names_out().tolist()
+    assert names == PrivateEncoder(random_state=SEED).fit(words).get_feature_names_out().tolist()
+    pipeline = make_private_pipeline(
+        PrivateEncoder(), LinearRegression(solver="statistics"), epsilon=5.0, random_state=SEED
+    )
+    found = weights(pipeline.fit(lazy, arrays(4)[1])[-1])
+    np.testing.assert_array_equal(found, weights(pipeline.fit(words, T)[-1]))
+
+
+def test_rows_on_workers_are_not_fetched_for_a_pca():
+    for asked in (PCA(n_components=2), make_private_pipeline(PrivateScaler(), PCA(n_components=2))):
+        with pytest.raises(TypeError, match="PCA reads rows where the fit runs"):
+            asked.fit(arrays()[0])
 
 
 # ---- what can happen in the middle

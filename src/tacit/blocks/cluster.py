@@ -38,15 +38,18 @@ class Remote:
 class Cluster:
     """The place of parts on the workers of a client. It is closed when a fit ends."""
 
+    is_here = False
+
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._remotes: dict[int, tuple[Any, Remote]] = {}  # by the part that they stand for
         self._held: dict[Remote, Any] = {}  # futures of rows
         self._sums: set[Any] = set()  # futures of answers that are not here yet
         self._marks: dict[Remote, Marks] = {}  # of the rows that were seen first
 
     def spooled(self, parts: Sequence[Any]) -> list[Remote]:
         """The parts as tasks: partitions that Dask computes, files that workers read, and what is made of both."""
-        return [part if isinstance(part, Remote) else Remote(_task(part)) for part in parts]
+        return [self._apart(part)[1] if not hasattr(part, "part") else self._made(part) for part in parts]
 
     def hold(self, function: Callable[[Any, int], Any], parts: Sequence[Any], rows: Sequence[int]) -> list[Any]:
         """In a list of what stands for them."""
@@ -54,7 +57,7 @@ class Cluster:
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
         """Each on the worker that has its rows."""
-        shells, remotes = zip(*map(_apart, parts), strict=True)
+        shells, remotes = zip(*map(self._apart, parts), strict=True)
         futures = self._sent(partial(answer, function), list(shells), self._futures(remotes))
         self._sums.update(futures)
         try:
@@ -69,7 +72,7 @@ class Cluster:
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> Kept:
         """Bounded where the rows are; short partitions that follow each other are one part. Raw rows are let go of."""
         groups = _groups(rows)
-        held = [[_apart(part) for part in parts[cut]] for cut in groups]
+        held = [[self._apart(part) for part in parts[cut]] for cut in groups]
         shells = [[shell for shell, _ in pairs] for pairs in held]
         sources = [[remote for _, remote in pairs] for pairs in held]
         futures = self._sent(partial(bounded, blocks), shells, [self._futures(some) for some in sources])
@@ -85,6 +88,22 @@ class Cluster:
         """Take everything off the cluster."""
         self._release([*self._sums, *self._held.values()])
         self._held.clear()
+
+    def _apart(self, part: Any) -> tuple[Any, Remote]:
+        """A part without its rows, and what stands for these: a part of a part has them in its field `part`."""
+        if isinstance(part, Remote):
+            return None, part
+        if hasattr(part, "part"):
+            inner, remote = self._apart(part.part)
+            return replace(part, part=inner), remote
+        if id(part) not in self._remotes:
+            self._remotes[id(part)] = part, Remote(_task(part))
+        return None, self._remotes[id(part)][1]
+
+    def _made(self, part: Any) -> Remote:
+        """What holds the rows that are made of others."""
+        shell, remote = self._apart(part)
+        return Remote(delayed(read, pure=False)(shell, remote.task))
 
     def _futures(self, remotes: Sequence[Remote]) -> list[Any]:
         """The rows that these stand for, computed where they are not yet."""
@@ -129,21 +148,10 @@ class Cluster:
         self._sums.difference_update(futures)
 
 
-def _apart(part: Any) -> tuple[Any, Remote]:
-    """A part without its rows, and what stands for these: a part of a part has them in its field `part`."""
-    if isinstance(part, Remote):
-        return None, part
-    inner, remote = _apart(part.part)
-    return replace(part, part=inner), remote
-
-
 def _task(part: Any) -> Any:
     """What computes the rows of a part, and holds them."""
     if isinstance(part, Partition):
         return delayed(computed, pure=False)(part.X, part.y, part.target)
-    if hasattr(part, "part"):
-        shell, remote = _apart(part)
-        return delayed(read, pure=False)(shell, remote.task)
     return delayed(read, pure=False)(part)
 
 

@@ -171,12 +171,17 @@ def lazily(method: Method) -> Method:
     def called(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if not is_lazy(X):
             return method(self, X, *given, **named)
-        model = copy(self)
-        if hasattr(model, "random_state"):
-            model.random_state = None
-        return _mapped(_Rowwise(model, method.__name__, given, named), X)
+        return _mapped(_Rowwise(without_seed(self), method.__name__, given, named), X)
 
     return called  # type: ignore[return-value]
+
+
+def without_seed(model: Any) -> Any:
+    """A copy that may go to workers."""
+    other = copy(model)
+    if hasattr(other, "random_state"):
+        other.random_state = None
+    return other
 
 
 def _mapped(function: "_Rowwise", X: Any) -> Any:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit.blocks.reading import MISSING
 from tacit.commands.schema import Schema, number, quoted
 from tacit.modelfiles.table import Categories, Column, pandas
-from tacit.preprocessing.coding import MISSING, Coded
+from tacit.preprocessing.coding import Coded
 
 _WHOLE = tuple(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64))
 

@@ -8,9 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.partitions import lazily
+from tacit.blocks.reading import ROWS
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import refuse_lazy, validated
-from tacit.estimators.streams import ROWS
 
 
 class NormalModel:
