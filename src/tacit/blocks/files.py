@@ -19,7 +19,7 @@ def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] | 
     found = [name for path in paths for name in _named(str(path))]
     if len({Path(name).resolve() for name in found}) < len(found):
         raise ValueError("a file is named twice, and its rows would count twice")
-    return [part for name in found for part in _parts(_File.now(name), target, texts)]
+    return [part for name in found for part in _parts(File.now(name), target, texts)]
 
 
 def _named(path: str) -> list[str]:
@@ -31,7 +31,7 @@ def _named(path: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _File:
+class File:
     """A file, as it was when the fit began."""
 
     path: str
@@ -39,17 +39,17 @@ class _File:
     time: int
 
     @classmethod
-    def now(cls, path: str) -> "_File":
+    def now(cls, path: str) -> "File":
         told = Path(path).stat()
         return cls(path, told.st_size, told.st_mtime_ns)
 
     def check(self) -> None:
         """Stop if it is another one."""
-        if not Path(self.path).exists() or _File.now(self.path) != self:
+        if not Path(self.path).exists() or File.now(self.path) != self:
             raise ChangedRowsError(f"{self.path} has changed since the fit began")
 
 
-def _parts(file: _File, target: str | None, texts: Sequence[Any] | None) -> list[Any]:
+def _parts(file: File, target: str | None, texts: Sequence[Any] | None) -> list[Any]:
     name = file.path.lower()
     if name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")):
         return [CsvPart(file, target, texts)]
@@ -71,7 +71,7 @@ def _parquet() -> Any:
 class ParquetPart:
     """A row group of a Parquet file."""
 
-    file: _File
+    file: File
     group: int
     target: str | None
     is_typed = is_slow = True
@@ -93,7 +93,7 @@ class CsvPart:
     Where `texts` are told, by name or number, these columns are text whatever they hold, and the others are numbers.
     """
 
-    file: _File
+    file: File
     target: str | None
     texts: Sequence[Any] | None = None
     is_slow = True
