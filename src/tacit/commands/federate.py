@@ -6,6 +6,7 @@ from pathlib import Path
 from tacit.commands import say, tables
 from tacit.commands.schema import named, quoted, split
 from tacit.federated import Coordinator, Node, Party, Study, fitted_model
+from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
@@ -58,6 +59,7 @@ def _coordinator(arguments: Namespace) -> int:
             say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
+            coordinator.farewell()
             transport.farewell()
     finally:
         coordinator.close()
@@ -75,8 +77,10 @@ def _party(arguments: Namespace) -> int:
     require_engine()
     private_key = network.private_key(member.name) if arguments.key is None else arguments.key
     keys.read_private_key(private_key)
-    if (arguments.id is None) != (arguments.secret is None):
+    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if study.masked and arguments.secret is None:
+        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
@@ -89,7 +93,8 @@ def _party(arguments: Namespace) -> int:
 
     try:
         serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
-        spent = node.ledger()
+        node.farewell()
+        spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
     print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")

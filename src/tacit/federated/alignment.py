@@ -31,7 +31,7 @@ class Alignment:
     @classmethod
     def of(cls, ids: Iterable[Any], secret: bytes | str) -> "Alignment":
         """The alignment of a party's ids, which must be whole numbers or text, each of them once."""
-        key = _key(secret)
+        key = checked_secret(secret)
         tags = [hmac.digest(key, _ROW + _spelled(value), "sha256") for value in _plain(ids)]
         if len(set(tags)) < len(tags):
             raise ValueError("ids must be unique; some appear more than once")
@@ -43,7 +43,7 @@ class Alignment:
         return hmac.digest(self._secret, _ALL + study.encode() + hashlib.sha256(self._tags).digest(), "sha256")
 
 
-def _key(secret: bytes | str) -> bytes:
+def checked_secret(secret: bytes | str) -> bytes:
     if not isinstance(secret, bytes | str):
         raise TypeError(f"secret must be bytes or text, got {type(secret).__name__}")
     key = secret.encode() if isinstance(secret, str) else secret
