@@ -12,6 +12,7 @@ from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.matching import Matcher
 from tacit.federated.proposal import Proposal, is_proposal
+from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
@@ -70,6 +71,7 @@ def _coordinator(arguments: Namespace) -> int:
             say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
+            coordinator.farewell()
             transport.farewell()
     finally:
         coordinator.close()
@@ -87,8 +89,10 @@ def _party(arguments: Namespace) -> int:
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
     study = _agreed(arguments.config, state)
-    if (arguments.id is None) != (arguments.secret is None):
+    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if study.masked and arguments.secret is None:
+        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
@@ -103,7 +107,8 @@ def _party(arguments: Namespace) -> int:
 
     try:
         serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
-        spent = node.ledger()
+        node.farewell()
+        spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
     print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")
