@@ -6,7 +6,8 @@ class counts are released first, and the intercept starts at their log-odds. As 
 away from there. So the sum of all residuals is released last: as many rows of each class should be predicted as there
 are, and the intercept is moved by what is missing, as far as the noise allows to tell.
 
-Counts also give the weights of classes where `class_weight="balanced"` asks for them.
+Counts also give the weights of classes where `class_weight="balanced"` asks for them, and tell how long steps may be
+where there are several classes.
 
 Privacy. A row is of one class. The counts of K classes are a sum of one-hot vectors: sensitivity 1, and sqrt(2) for
 replace-one. Of two classes one count tells both, as n is public: a number that a row moves by 1 under either relation.
@@ -121,14 +122,15 @@ def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
 def curvature(task: LinearTask, parts: Floats) -> float:
     """The second derivative of the loss in the margins that steps are made for, where classes have these parts.
 
-    A model that knows the parts p alone has diag(p) - p p^T, whatever the rows are, and its largest eigenvalue lies
-    between p_max / 2 and 1 / 2, which is the most that any model can have. That of equal parts is 1 / K: steps for ten
-    classes can be five times as long as those that are safe for any. It is the least that is taken: where nearly all
-    rows are of one class it could be less, but longer steps would bring noise into the margins of the rare ones.
+    A model that knows the parts p alone has diag(p) - p p^T at every row. Its largest eigenvalue is 1/2 if two classes
+    have all rows, which is the most that any model can have, and 1/K if all have the same: steps for ten classes can be
+    five times as long. 1/K is the least that is taken. Where nearly all rows are of one class it could be less, but
+    longer steps bring more noise than signal into the margins of the rare ones.
 
-    A part may be more than is known, by the noise of its count. Later the curvature is less in most directions, and
-    more in few: a model may be in doubt between two classes only where it can tell these from all others. Errors do
-    not grow in the few steps that noise allows. Many steps are brought back to the bound: h grows as their number.
+    A part may be more than is known, by the noise of its count. As weights grow the curvature falls in most directions,
+    but there are data where it rises to 1/2: where columns tell two classes from all others and not from each other.
+    Steps that have met that are made shorter (`tacit.solvers.curvature`). Where noise allows many steps they need not
+    be long: the more there are, the nearer they are to what is safe for any data, and without noise they are that.
     """
     top, K = task.loss.curvature, task.classes
     if task.loss != MULTINOMIAL or not task.fit_intercept:

@@ -1,9 +1,10 @@
 """`Gradient`: noisy gradient steps with a private preconditioner, the default on dense data.
 
 Algorithm. Release the second-moment matrix A of the bounded rows once; take T full-batch steps
-`w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature bound that A gives
+`w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature that A gives
 and v = w + beta (w - the w before it); return the mean of the second half of the iterates. No step looks at the
-objective, and T is fixed beforehand.
+objective, and T is fixed beforehand. For several classes the curvature is that of a model which knows their shares
+alone (`tacit.solvers.classes.curvature`), until two gradients that were released differ by more than that allows.
 
 Privacy
 -------
