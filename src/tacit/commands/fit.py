@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -54,7 +54,12 @@ def run(arguments: Namespace) -> int:
     """Read, fit, write the model and the report, and say what was given away."""
     schema = Schema() if arguments.schema is None else Schema.load(arguments.schema)
     schema = schema.with_words(
-        arguments.categories, arguments.numbers, arguments.drop, arguments.fill, arguments.classes
+        arguments.categories,
+        arguments.numbers,
+        arguments.booleans,
+        arguments.drop,
+        arguments.fill,
+        arguments.classes,
     )
     target = arguments.target or schema.target
     if target is None:
@@ -89,18 +94,28 @@ def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema
     """The fitted whole, the model in it, and the names of its features: a pipeline where not all is declared."""
     model = _model(name, arguments, schema)
     if not table.found:
+        if arguments.row_norm is None:
+            model.set_params(bounds=_truths(table.columns, schema.truths))
         model.fit(encoder(table.columns).transform(table.frame), y)
         return model, model, feature_names(table.columns)
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
     truths = [column for column in table.found if tables.is_truth(table.frame[column])]
+    truths += [column.name for column in table.columns if column.name in schema.truths]
     if truths and arguments.row_norm is None:
         model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
     whole = PrivatePipeline([("encoder", first), ("model", model)], **terms).fit(filled(table.frame, table.columns), y)
     return whole, whole[-1], list(whole[:-1].get_feature_names_out())
+
+
+def _truths(columns: Sequence[Column], truths: Collection[str]) -> dict[int, tuple[float, float]] | None:
+    """The bounds of columns of truth values, by the numbers of their features."""
+    places = np.cumsum([0, *(len(column.features) for column in columns)]).tolist()
+    known = {place: (0.0, 1.0) for place, column in zip(places, columns, strict=False) if column.name in truths}
+    return known or None
 
 
 def _named(table: tables.Frame) -> tuple[Column, ...]:
