@@ -153,11 +153,13 @@ def _federate(command: argparse.ArgumentParser) -> None:
     for name, add_to, text in (
         ("keys", _federate_keys, "make keys and certificates"),
         ("coordinator", _federate_coordinator, "ask the parties and write the model; sees no data"),
+        ("align", _federate_align, "find the people whom all parties have, before a study"),
         ("party", _federate_party, "answer the coordinator from a table that stays here"),
     ):
         part = parts.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         part.set_defaults(parser=part)
-        part.add_argument("--config", type=Path, required=True, metavar="STUDY", help="the study file (TOML)")
+        part.add_argument("study", type=Path, nargs="?", metavar="STUDY", help="the study file (TOML)")
+        part.add_argument("--config", type=Path, metavar="STUDY", help="the same, with a name")
         add_to(part)
 
 
@@ -173,6 +175,19 @@ def _federate_coordinator(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--out", type=Path, required=True, metavar="MODEL", help="where to write the model (JSON)")
     add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/coordinator)")
+
+
+def _federate_align(command: argparse.ArgumentParser) -> None:
+    add = command.add_mutually_exclusive_group(required=True).add_argument
+    add("--coordinator", action="store_true", help="intersect what the parties send")
+    add("--name", metavar="PARTY", help="the party, as the study calls it")
+    add = command.add_argument
+    add("--data", type=Path, help="the party's table: a csv, tsv (also .gz) or parquet file")
+    add("--id", metavar="COLUMN", help="whom a row is about")
+    add("--secret", type=Path, metavar="FILE", help="the secret that the parties share")
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
+    add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: as for coordinator and party)")
 
 
 def _federate_party(command: argparse.ArgumentParser) -> None:

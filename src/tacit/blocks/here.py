@@ -128,8 +128,8 @@ class Spooled:
         """As the part gives them; without the names of columns when they are read again."""
         if self._held is not None:
             for arrays, labels in self._held:
-                X, y = arrays.read()
-                yield X, labels[y] if len(labels) else y
+                X, *y = arrays.read()
+                yield X, None if not y else labels[y[0]] if len(labels) else y[0]
             return
         held: list[Any] = []
         for X, y in self.part.tables():
@@ -140,10 +140,12 @@ class Spooled:
 
     def _put(self, X: Any, y: Any) -> tuple[Held | Filed, NDArray[Any]] | None:
         """Rows and targets in the scratch, and what the numbers of labels mean; None for what is no numbers."""
-        if y is None or hasattr(X, "tocsr"):
+        if hasattr(X, "tocsr"):
             return None
         try:
             rows = check_array(X, ensure_all_finite=False, dtype=[np.float64, np.float32], ensure_min_samples=0)
+            if y is None:
+                return self._scratch.put(np.ascontiguousarray(rows)), np.empty(0)
             labels, targets = np.empty(0), np.asarray(y)
             if targets.dtype.kind not in "biuf":
                 labels, targets = np.unique(targets, return_inverse=True)

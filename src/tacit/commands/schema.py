@@ -7,12 +7,12 @@ import csv
 import json
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.modelfiles.table import Categories
+from tacit.modelfiles.table import Categories, Column
 
 NUMBER, TRUTH = "number", "boolean"
 _FIELDS = ("target", "classes", "y_bounds", "columns", "drop", "fill")
@@ -85,6 +85,11 @@ class Schema:
             self.y_bounds,
             (self.truths - set(known) | set(truths)) - set(told),
         )
+
+    def bounds_of_features(self, columns: Sequence[Column]) -> dict[int, tuple[float, float]] | None:
+        """The bounds of truth values, by the numbers of the features that the columns become."""
+        features = [column.name if column.categories is None else None for column in columns for _ in column.features]
+        return {k: (0.0, 1.0) for k, name in enumerate(features) if name in self.truths} or None
 
 
 def split(text: str) -> list[str]:

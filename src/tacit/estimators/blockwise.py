@@ -10,6 +10,7 @@ import numpy as np
 from tacit._types import Floats
 from tacit.blocks import Raw, Source
 from tacit.blocks.here import ThisMachine
+from tacit.blocks.lazy import told
 from tacit.blocks.reading import Reading, Targets, opened
 from tacit.blocks.sums import cuts
 from tacit.estimators.base import PrivateLinearModel
@@ -70,12 +71,8 @@ class FitsBlocks(PrivateLinearModel):
                 f"blocks of sparse rows may have {_WIDEST_SPARSE:,} columns, got {columns:,}; fit takes CSR rows of any"
                 " width that are in memory"
             )
-        self.n_features_in_, self._truths = columns, seen.truths
-        self.__dict__.pop("feature_names_in_", None)
-        if seen.names is not None:
-            self.feature_names_in_ = np.array(seen.names, dtype=object)
-        labels = np.zeros(2) if seen.labels is None else seen.labels
-        task, _ = self._asked(np.broadcast_to(0.0, (seen.rows, columns)), labels)
+        told(self, seen)
+        task, _ = self._asked(np.broadcast_to(0.0, (seen.rows, columns)), seen.targets)
         task = replace(task, streamed=True)
         solver = choose(self.solver, task)
         source = reading.source(columns, self._encoder())

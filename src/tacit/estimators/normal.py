@@ -7,9 +7,9 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.reading import ROWS
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import validated
-from tacit.estimators.streams import ROWS
 
 
 class NormalModel:

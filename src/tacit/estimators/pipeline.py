@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.composition import NamedSteps
+from tacit.estimators.blocksteps import BlockSteps
 from tacit.estimators.fit import tell
 from tacit.estimators.joint import Terms, check_terms, planned_jointly, run_jointly
 from tacit.estimators.rowstage import RowStage
@@ -29,7 +29,7 @@ def _final_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivatePipeline(NamedSteps):
+class PrivatePipeline(BlockSteps):
     """Steps that lead to a private model, with one budget for all of them.
 
     It looks like scikit-learn's `Pipeline`, but the private steps share one budget by a written rule, are calibrated
@@ -117,15 +117,17 @@ class PrivatePipeline(NamedSteps):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all steps, spending the whole budget."""
         self._check_parameters()
-        table, before = X, list[Stateless]()
-        steps = [(name, step) for name, step in self.steps if not is_skipped(step)]
-        first = next(k for k, (_, step) in enumerate(steps) if type(step) in PRIVATE)
-        for name, step in steps[:first]:
-            before.append(Stateless(name, step))
-            table = before[-1].fit_transform(table)
+        table, before = X, self._before()
+        for step in before:
+            table = step.fit_transform(table)
+        return self._fit_table(table, y, before)
+
+    def _fit_table(self, table: Any, y: Any, before: list[Stateless]) -> Self:
+        """Fit the steps from the first private one on."""
+        steps = [(name, step) for name, step in self.steps if not is_skipped(step)][len(before) :]
         terms = Terms(self.epsilon, self.delta, self.adjacency, dict(self.shares or {}))
-        stages, promise = planned_jointly(steps[first:], table, y, terms)
-        with Gate.open(promise, seed=self.random_state, progress=tell if self.verbose else None, stacklevel=3) as gate:
+        stages, promise = planned_jointly(steps, table, y, terms)
+        with Gate.open(promise, seed=self.random_state, progress=tell if self.verbose else None, stacklevel=4) as gate:
             run_jointly(stages, table, gate)
         for stage in stages:
             stage.keep(promise, gate.guarantee)

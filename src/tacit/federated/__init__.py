@@ -2,6 +2,7 @@
 
     study            what was agreed, and its digest
     party            a party's data
+    responder        takes messages apart, and refuses
     node             answers for a party
     coordinator      asks, and solves
     options          protocols and sketches, as objects with parameters
@@ -11,6 +12,9 @@
     journal          what survives a crash
     store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
+    proposal         a study before it is known how many people it is about
+    matching         which people all parties have
+    disclosures      what was told exactly, and which people a study is about
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
     wording          what docstrings of estimators share

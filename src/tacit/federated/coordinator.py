@@ -154,24 +154,10 @@ class Coordinator:
         self, requests: Mapping[str, bytes], told: Mapping[str, "_Told"], replies: Mapping[str, bytes]
     ) -> dict[str, Arrays]:
         """The releases of all parties that were asked, or an error that names who did not give them, and why."""
-        absent = [name for name in requests if name not in replies]
-        if absent:
-            raise RefusedError(f"no answer from: {', '.join(absent)}")
-        read = {name: _read_reply(name, replies[name]) for name in requests}
-        refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
-        if refused:
-            raise RefusedError("refused by " + "; ".join(refused))
+        rounds = {name: told[name].replies for name in requests}
         answers: dict[str, Arrays] = {}
         mended = set()
-        for name, reply in read.items():
-            if (
-                not isinstance(reply, Reply | Restart)
-                or (reply.study, reply.party, reply.round) != (self.study.digest, name, told[name].replies)
-                or reply.request != messages.digest(requests[name])
-            ):
-                raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
-            if reply.version != __version__:
-                raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+        for name, reply in heard(self.study.digest, rounds, requests, replies).items():
             if isinstance(reply, Restart):
                 if reply.round != 1:
                     raise RefusedError(
@@ -205,6 +191,31 @@ class Coordinator:
                 groups.setdefault(tag, []).append(name)
             told = " / ".join(", ".join(names) for names in groups.values())
             raise RefusedError(f"the parties' ids do not match, or their secrets differ: {told}. Nothing was released")
+
+
+def heard(
+    study: str, rounds: Mapping[str, int], requests: Mapping[str, bytes], replies: Mapping[str, bytes]
+) -> dict[str, Reply | Restart]:
+    """The replies to these requests, each of its party's round; one that is missing, refuses or is another's raises."""
+    absent = [name for name in requests if name not in replies]
+    if absent:
+        raise RefusedError(f"no answer from: {', '.join(absent)}")
+    read = {name: _read_reply(name, replies[name]) for name in requests}
+    refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
+    if refused:
+        raise RefusedError("refused by " + "; ".join(refused))
+    answers: dict[str, Reply | Restart] = {}
+    for name, reply in read.items():
+        if (
+            not isinstance(reply, Reply | Restart)
+            or (reply.study, reply.party, reply.round) != (study, name, rounds[name])
+            or reply.request != messages.digest(requests[name])
+        ):
+            raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
+        if reply.version != __version__:
+            raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+        answers[name] = reply
+    return answers
 
 
 def _read_reply(name: str, reply: bytes) -> messages.Message:

@@ -10,7 +10,6 @@ plan that the study fixes; whatever a coordinator asks, there is no more.
 import hashlib
 import hmac
 import json
-import sqlite3
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,17 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit import __version__
 from tacit.blocks.table import is_sparse
 from tacit.federated import messages
-from tacit.federated.foreign import shown
-from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
-from tacit.federated.messages import Refusal, Reply, Request, Restart
+from tacit.federated.journal import PartyJournal
+from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
+from tacit.federated.responder import Responder
 from tacit.federated.store import Entry, Greeting
-from tacit.federated.study import LONGEST_TEXT, Study
+from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
 from tacit.privacy.events import composed
 
@@ -38,7 +36,7 @@ _SEED = b"tacit.federated seeded party:"
 _ROUND = b"tacit.federated round/3:"
 
 
-class Node:
+class Node(Responder):
     """Answers the rounds of one study for one party.
 
     Parameters
@@ -62,8 +60,8 @@ class Node:
         for caution in study.cautions if warn else ():
             warnings.warn(caution, stacklevel=2)
         self._holding = party.holding(study)
-        self.study, self.name = study, self._holding.name
-        self.stopped: str | None = None
+        super().__init__(study.digest, self._holding.name)
+        self.study = study
         self._seeded = study.random_state is not None
         self._protocol = protocol_for(study)
         self.plan = self._protocol.promise.part(f"{self.name}/")
@@ -75,27 +73,6 @@ class Node:
         self._journal = PartyJournal(path)
         key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
         self._keyed = hmac.new(key, _ROUND, "sha256")
-
-    def answer(self, request: bytes) -> bytes:
-        """The reply to a request: the stored one if it was answered before, a refusal if it is not to be answered."""
-        number, digest = 0, messages.digest(request)
-        try:
-            asked = messages.read(request)
-            if not isinstance(asked, Request):
-                raise RefusedError("a party answers requests, and nothing else")
-            number = asked.round
-            self._check(asked)
-            return self._answer(asked, digest)
-        except BegunAgainError:
-            return messages.write(Restart(self.study.digest, self.name, number, digest))
-        except BehindError as behind:
-            reason = self.stopped = str(behind)
-        except RefusedError as refused:
-            reason = str(refused)
-        except sqlite3.OperationalError:  # a full disk, a lock
-            reason = f"the journal of party {self.name!r} could not be used just now. Nothing was released; ask again"
-        reason = shown(reason, LONGEST_TEXT)
-        return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
 
     def ledger(self) -> list[Entry]:
         """What this party released in this study so far, as its journal holds it."""
@@ -115,18 +92,7 @@ class Node:
         self._journal.close()
 
     def _check(self, asked: Request) -> None:
-        """Refuse those who agreed on something else. The texts are fixed but for names that are public."""
-        if self.stopped is not None:
-            raise RefusedError(self.stopped)
-        if asked.study != self.study.digest:
-            raise RefusedError(
-                f"party {self.name!r} did not agree on this study; compare the study files, which must be equal in"
-                " every value"
-            )
-        if asked.party != self.name:
-            raise RefusedError(f"the request is for another party than {self.name!r}")
-        if asked.version != __version__:
-            raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
+        super()._check(asked)
         if asked.round > self._last_round:
             raise RefusedError(f"the request asks for more rounds than the study grants of party {self.name!r}")
         more = asked.arrays or asked.held != messages.HOLDS_NOTHING

@@ -84,6 +84,13 @@ class Party:
         y[self.order] = holder.y[holder.order]
         return self._with(y=y)
 
+    def common(self, alignment: Alignment) -> "Party":
+        """The party of the rows that an alignment names, in its order."""
+        rows = alignment.order
+        X = _own(sparse.csc_array(self.X[rows]) if is_sparse(self.X) else self.X[rows])
+        y = None if self.y is None else _own(self.y[rows])
+        return self._with(X=X, y=y, alignment=alignment.in_order())
+
     def holding(self, study: Study) -> Holding:
         """Its data as the study wants it; what does not fit the study is refused."""
         if self.name is None:

@@ -90,7 +90,7 @@ class State:
     made: Counter[str] = field(default_factory=Counter)
 
 
-class _Store:
+class Store:
     """A database of one owner; without a path it lives in memory, as long as this object."""
 
     _owner: str
@@ -165,7 +165,7 @@ class _Store:
             self._database.close()
 
 
-class PartyStore(_Store):
+class PartyStore(Store):
     """What a party's journal is kept in."""
 
     _owner = "a party"
@@ -236,7 +236,7 @@ class PartyStore(_Store):
         return [Entry(*row) for row in rows]
 
 
-class CoordinatorStore(_Store):
+class CoordinatorStore(Store):
     """What a coordinator asked and was told, which survives its crash: it is replayed to where it was."""
 
     _owner = "a coordinator"

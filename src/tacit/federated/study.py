@@ -8,7 +8,6 @@ from the study alone.
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -23,14 +22,18 @@ from tacit.federated.options import (
     agreed_sketch,
     refuse_unknown,
 )
+from tacit.federated.studyfiles import table_of, toml_table
 from tacit.privacy import Budget, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
 Labels = Literal["shared", "sketched"]
+Membership = Literal["same", "agreed"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
 LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
+MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed"}  # by what estimators call `align`
+MATCHED = "protects the values of the N matched people; who matches, and N, are disclosed exactly"
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
 
@@ -88,6 +91,9 @@ class Study:
         The public matrix that compresses columns, kept in the same way.
     random_state : int, optional
         For tests and research: makes every party's noise reproducible by whoever knows the number.
+    membership : {"same", "agreed"}
+        "same": all parties hold the same people. "agreed": the people whom all parties have in common were found
+        before, which told the parties who they are, and the coordinator how many; all agreed to that.
     """
 
     name: str
@@ -106,11 +112,13 @@ class Study:
     fit_intercept: bool = True
     sketch: Sketching = field(default_factory=Sketching)
     random_state: int | None = None
+    membership: Membership = "same"
 
     def __post_init__(self) -> None:
         _check_name("a study", self.name)
         checks.one_of("loss", self.loss, get_args(LossName))
         checks.one_of("labels", self.labels, get_args(Labels))
+        checks.one_of("membership", self.membership, get_args(Membership))
         members = tuple(self.members)
         if not members or not all(isinstance(member, Member) for member in members):
             raise ValueError("a study needs at least one member, each of them a Member")
@@ -182,6 +190,11 @@ class Study:
         return [member.name for member in self.members if member.labels][-1]
 
     @property
+    def disclosed(self) -> str:
+        """What others get to know exactly, in the words of the guarantee."""
+        return MATCHED if self.membership == "agreed" else ""
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What a party is to know before it takes part: why its rows would not be protected, if they would not."""
         told = []
@@ -250,19 +263,10 @@ class Study:
         values = self._values()
         tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
         members = values.pop("members")
-        lines = _toml_table("[study]", values)
+        lines = toml_table("[study]", values)
         for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
-            lines += ["", *_toml_table(header, content)]
+            lines += ["", *toml_table(header, content)]
         return "\n".join(lines) + "\n"
-
-
-def table_of(path: Path | str, name: str) -> Any:
-    """What a study file says under a name; None if it says nothing."""
-    with Path(path).open("rb") as file:
-        try:
-            return tomllib.load(file).get(name)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a study file: {error}") from error
 
 
 def _check_name(whose: str, name: object) -> None:
@@ -278,16 +282,3 @@ def _size(name: str, value: object) -> float:
     if not _SMALLEST <= number <= _LARGEST:
         raise ValueError(f"{name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got {number!r}")
     return number
-
-
-def _toml_table(header: str, values: Mapping[str, Any]) -> list[str]:
-    """The lines of a table; what is None is left out."""
-    return [header, *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, float):
-        return repr(value)  # inf is a number in TOML too
-    return json.dumps(value, ensure_ascii=False)

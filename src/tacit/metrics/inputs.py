@@ -72,10 +72,14 @@ def probabilities(name: str, values: ArrayLike) -> Floats:
     return table
 
 
-def same_rows(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> int:
-    """The number of rows, which both have."""
+def same_rows(
+    first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str, rows: int | None = None
+) -> int:
+    """The number of rows, which both have; if they are some of `rows`, that."""
     if len(first) != len(second):
         raise ValueError(f"{names} must have one entry for each row, got {len(first)} and {len(second)}")
+    if rows is not None:
+        return rows
     if len(first) < 2:
         raise ValueError(f"{names} must have at least two rows, got {len(first)}")
     return len(first)

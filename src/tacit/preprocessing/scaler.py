@@ -12,6 +12,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.lazy import BlockTable, no_targets
+from tacit.blocks.reading import opened as reading_of
 from tacit.blocks.validate import validated
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.magnitudes import LIMIT
@@ -105,6 +107,19 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scaling = scale.run(gate, X)
         return self._keep(scaling, gate.guarantee)
 
+    def fit_blocks(self, blocks: Any) -> "PrivateScaler":
+        """`fit` on rows that together may be larger than memory, with the same result to the last bit.
+
+        Parameters
+        ----------
+        blocks : files, table, or iterable of blocks
+            As for the estimators: paths of Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or
+            blocks of rows in something that can be read several times.
+        """
+        self._check_parameters()
+        with reading_of(blocks) as reading:
+            return self.fit(BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes)))
+
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
@@ -116,8 +131,11 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
 
     def _validated(self, X: Any) -> Any:
-        """X as an array; what is bad raises here, before any budget is spent."""
+        """X as an array, or as rows in parts; what is bad raises here, before any budget is spent."""
         self._check_parameters()
+        if isinstance(X, BlockTable):
+            X.tell(self)
+            return X.source(no_targets)
         self._truths = truths(X, trusted=self.trust_dtypes)
         return validated(self, X, **_ROWS, ensure_min_samples=2)
 

@@ -114,11 +114,14 @@ class Unit:
         How many there are, which is public. Samples are of these.
     weight : float
         The most that one of them counts in a sum, where a row counts 1.
+    disclosed : str
+        What others get to know of them exactly, and no guarantee covers, in the words of the guarantee.
     """
 
     kind: Literal["row", "person"]
     n: int
     weight: float = 1.0
+    disclosed: str = ""
 
     def __post_init__(self) -> None:
         checks.one_of("kind", self.kind, ("row",))
@@ -212,7 +215,8 @@ class Promise:
         """The statement that holds if no more than the plan is released; `seeded`: with noise from a seed."""
         budget = self.budget
         terms = budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event
-        return Guarantee(*terms, self.unit.n, seeded, self.unit.kind, self.plan.d0(budget.delta))
+        unit, d0 = self.unit, self.plan.d0(budget.delta)
+        return Guarantee(*terms, unit.n, seeded, unit.kind, d0, unit.disclosed)
 
     def spent(self, event: DpEvent, *, seeded: bool) -> Guarantee:
         """The same for a part of the plan, the event of all that was made so far: with the epsilon of that event."""

@@ -111,7 +111,8 @@ class Protocol(ABC):
     @cached_property
     def promise(self) -> Promise:
         """The plan with its noise; `promise.part("party/")` is what one party may release."""
-        return self.plan().calibrate(self.study.budget, Unit("row", self.study.n_rows), f"federated {self.name}")
+        unit = Unit("row", self.study.n_rows, disclosed=self.study.disclosed)
+        return self.plan().calibrate(self.study.budget, unit, f"federated {self.name}")
 
     def noise(self, party: str, release: str, sensitivity: Sensitivity) -> float:
         """The standard deviation of the noise in a party's release."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.federated.study import table_of
+from tacit.federated.studyfiles import table_of
 from tacit.privacy import checks
 
 TIMEOUT = 600.0
