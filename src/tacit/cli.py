@@ -68,6 +68,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add("--schema", type=Path, help="a TOML or JSON file with target, classes, y_bounds, columns, drop, fill")
     add("--categories", action="append", default=[], metavar="COLUMN=A,B", help="the categories of a column; repeat")
     add("--numbers", metavar="COLUMNS", help="columns that hold numbers, separated by commas")
+    add("--booleans", metavar="COLUMNS", help="columns that hold 0 and 1, or true and false: their bounds are free")
     add("--public-categories", metavar="COLUMNS", help="read these columns' categories off the data: not covered")
     add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
