@@ -96,6 +96,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.cost.noise
 	$(BIN)/python -m benchmarks.cost.one_pass
 	$(BIN)/python -m benchmarks.cost.fits
+	$(BIN)/python -m benchmarks.cost.sparse_fit
 	$(BIN)/python -m benchmarks.cost.first_fit
 	$(BIN)/python -m benchmarks.cost.memory
 	$(BIN)/python -m benchmarks.rules.judges

@@ -88,6 +88,8 @@ class FrankWolfePage(Page):
                 printed = PAPER["speed"].get(name, {}).get(f"{epsilon:g}")
                 (one, *_) = self.results.rows("speed", name, "algorithm 1", epsilon)
                 row["drawing"] = one.scores.get("drawing", [0.0])[0] / one.scores.get("iteration", [1.0])[0]
+                runs = (len(self.results.rows("speed", name, rung, epsilon)) for rung in ("bucket", "algorithm 1"))
+                row["runs"] = "{}, {}".format(*runs)
                 row["paper"] = "{:,.0f}x, {:,.0f}x".format(*printed) if printed else "-"
                 yield row | {s: self.scores(s, "speed", name, "bucket", epsilon) for s in ("accuracy", "auc")}
 
@@ -176,7 +178,7 @@ class FrankWolfePage(Page):
         for name in self.results.sets("table 4", ORDER):
             told = PAPER["scores"][name].items()
             printed = {score: Seeds([value], "{0[0]:.3f}".format) for score, value in told}
-            yield {"shape": self.shape("table 4", name), "label": "printed, not private"} | printed
+            yield {"shape": self.shape("table 4", name), "label": "printed, not private", "runs": "-"} | printed
             for model, label in TABLE_4.items():
                 for row in self.cells("table 4", name, model):
                     yield row | {"shape": "", "label": label.format(int(row["note"])) if "{" in label else label}
