@@ -82,7 +82,8 @@ class BlockTable:
         return self.reading.source(self.d, encode)
 
     def table(self) -> Table:
-        """The rows as numbers, read in their order; sparse ones stay sparse."""
+        """The rows as numbers, read in their order by this process; sparse ones stay sparse."""
+        self.reading.check_here("PCA")
         parts, rows, kept = self.reading.parts, self.reading.rows, self.seen.sparse
 
         def read() -> Iterator[Any]:

@@ -19,7 +19,7 @@ from tacit._types import Floats
 from tacit.blocks.here import ThisMachine
 from tacit.blocks.source import Raw, Source
 from tacit.blocks.table import canonical, is_sparse
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.problems.bounds import truths
 
 FLOATS = [np.float64, np.float32]
@@ -36,7 +36,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 """Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
 
 _MOST_LABELS = 1_000
-_AGAIN = "blocks must give the same rows whenever they are read again, and they have changed since the first pass"
+AGAIN = "blocks must give the same rows whenever they are read again, and they have changed since the first pass"
 
 Targets = Literal["labels", "numbers", "none"]
 
@@ -119,6 +119,14 @@ class Reading:
         self.rows = tuple(one.rows for one in found)
         return whole
 
+    def check_here(self, who: str) -> None:
+        """Refuse rows that this process does not read by itself."""
+        if not self.place.is_here:
+            raise TypeError(
+                f"{who} reads rows where the fit runs, and takes no partitions on the workers of a Dask client; without"
+                " a client this machine computes them, a partition at a time"
+            )
+
     def source(self, columns: int, encode: Callable[[Any], Floats]) -> Source:
         """The rows as numbers, for the passes of a fit."""
         held = self.place.hold(partial(Numbers, columns, encode), self.parts, self.rows)
@@ -181,10 +189,10 @@ class Numbers:
             raw = self._raw(X, y)
             seen += -1 if raw is None else raw.X.shape[0]
             if raw is None or seen > self.rows or raw.X.shape[1] != self.columns:
-                raise ChangedRowsError(_AGAIN)
+                raise ChangedRowsError(AGAIN)
             yield raw
         if seen != self.rows:
-            raise ChangedRowsError(_AGAIN)
+            raise ChangedRowsError(AGAIN)
         if self.rows == 0:
             yield Raw(np.empty((0, self.columns)), np.empty(0))
 
@@ -211,6 +219,8 @@ def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] | None =
     Where `texts` are given, these columns of a CSV file are text, and all others numbers. Else a reader of CSV files
     may take them as it likes: then all of them have to be numbers.
     """
+    if isinstance(blocks, Reading):
+        return blocks
     room, kind = type(blocks).__module__.partition(".")[0], type(blocks).__name__
     if target is not None and not isinstance(target, str):
         raise TypeError(f"target must be the name of a column, got {target!r}")
@@ -218,6 +228,10 @@ def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] | None =
         from tacit.blocks.files import file_parts
 
         return Reading(file_parts([blocks] if is_path(blocks) else blocks, target, texts))
+    if is_lazy(blocks):
+        from tacit.blocks.partitions import opened_lazily
+
+        return opened_lazily(blocks, target=target)
     if room == "pyarrow":
         from tacit.blocks.files import arrow_parts
 

@@ -1,14 +1,14 @@
 """`tacit federate`: a study between organisations, each running its own command."""
 
 from argparse import Namespace
-from contextlib import closing
+from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
 
 from tacit.commands import say, tables
 from tacit.commands.asked import fill as fill_word
 from tacit.commands.schema import named, quoted, split
-from tacit.federated import Coordinator, Node, Party, Study, fitted_model
+from tacit.federated import Cap, Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.matching import Matcher
 from tacit.federated.proposal import Proposal, is_proposal
@@ -24,11 +24,12 @@ _ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it 
 
 def run(arguments: Namespace) -> int:
     """Play the part that was asked for."""
-    if (arguments.config is None) == (arguments.study is None):
-        raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
-    arguments.config = arguments.config or arguments.study
+    if hasattr(arguments, "study"):
+        if (arguments.config is None) == (arguments.study is None):
+            raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
+        arguments.config = arguments.config or arguments.study
     try:
-        if arguments.part == "align":
+        if arguments.part in ("align", "ledger", "cap"):
             return import_module(f"tacit.commands.federate_{arguments.part}").run(arguments)
         return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
     except KeyboardInterrupt:
@@ -102,7 +103,9 @@ def _party(arguments: Namespace) -> int:
     party = read_party(arguments, study)
     if study.membership == "agreed":
         party = _matched(party, arguments.config, state)
-    node = Node(study, party, state / "journal.sqlite", warn=False)
+    path = arguments.cap or network.cap
+    with nullcontext() if path is None else closing(Cap(path)) as cap:
+        node = Node(study, party, state / "journal.sqlite", cap=cap, warn=False)
     from tacit.federated.transports.flower.node import serve
 
     try:

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
 from tacit.blocks.lazy import BlockTable
+from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import ROWS, opened
 from tacit.blocks.table import Table, canonical
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
 from tacit.estimators.normal import NormalModel
@@ -136,6 +137,8 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         self._check_parameters()
         table = Table.of(canonical(self._validated(X)))
         task, solver = self._asked(table, streamed=False)
@@ -154,10 +157,12 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         self._check_parameters()
         with opened(blocks) as reading:
+            reading.check_here("PCA")
             rows = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
             task, solver = self._asked(table := rows.table(), streamed=True)
             return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected.
 
@@ -170,6 +175,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         projected = products - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the columns of the data."""
         check_is_fitted(self)

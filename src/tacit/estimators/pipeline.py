@@ -10,6 +10,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.blocks.partitions import lazily, opened_lazily
+from tacit.blocks.validate import is_lazy, refuse_lazy
 from tacit.estimators.blocksteps import BlockSteps
 from tacit.estimators.fit import tell
 from tacit.estimators.joint import Terms, check_terms, planned_jointly, run_jointly
@@ -117,6 +119,9 @@ class PrivatePipeline(BlockSteps):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all steps, spending the whole budget."""
         self._check_parameters()
+        if is_lazy(X) or is_lazy(y):
+            with opened_lazily(X, y) as reading:
+                return self._fit_reading(reading)
         table, before = X, self._before()
         for step in before:
             table = step.fit_transform(table)
@@ -198,26 +203,31 @@ class PrivatePipeline(BlockSteps):
         return out.to_numpy() if hasattr(out, "to_numpy") else out
 
     @available_if(_final_has("predict"))
+    @lazily
     def predict(self, X: Any) -> NDArray[Any]:
         """Predictions of the last step."""
         return self._last.predict(self._transformed(X))
 
     @available_if(_final_has("predict_proba"))
+    @lazily
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probabilities of the classes, in the order of `classes_`."""
         return self._last.predict_proba(self._transformed(X))
 
     @available_if(_final_has("predict_log_proba"))
+    @lazily
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the probabilities."""
         return self._last.predict_log_proba(self._transformed(X))
 
     @available_if(_final_has("decision_function"))
+    @lazily
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins of the last step."""
         return self._last.decision_function(self._transformed(X))
 
     @available_if(_final_has("transform"))
+    @lazily
     def transform(self, X: Any) -> Any:
         """What the last step makes of the rows."""
         last, name = self._transformed(X), self.steps_[-1][0]
@@ -228,6 +238,7 @@ class PrivatePipeline(BlockSteps):
     @available_if(_final_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
         """The score of the last step: a release, if the rows are private."""
+        refuse_lazy(self, X, y)
         return self._last.score(self._transformed(X), y)
 
     @property

@@ -20,6 +20,7 @@ import numpy as np
 
 from tacit.blocks.table import is_sparse
 from tacit.federated import messages
+from tacit.federated.cap import Cap
 from tacit.federated.journal import PartyJournal
 from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
@@ -48,6 +49,8 @@ class Node(Responder):
         Its data.
     path : path, optional
         Where its journal is kept, on its own disk; None keeps it in memory, where it does not survive the process.
+    cap : Cap, optional
+        What all of the party's studies on these people may give away; one that does not fit is refused here.
     warn : bool
         Whether a study that protects nobody is warned of; False where whoever runs the party wrote the study.
 
@@ -57,7 +60,9 @@ class Node(Responder):
         Why this node answers nothing any more: its journal is older than what the coordinator holds.
     """
 
-    def __init__(self, study: Study, party: Party, path: Path | str | None = None, *, warn: bool = True) -> None:
+    def __init__(
+        self, study: Study, party: Party, path: Path | str | None = None, *, cap: Cap | None = None, warn: bool = True
+    ) -> None:
         for caution in study.cautions if warn else ():
             warnings.warn(caution, stacklevel=2)
         self._holding = party.holding(study)
@@ -71,6 +76,8 @@ class Node(Responder):
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
         self._data = _fingerprint(self._holding, tag)
         self._greeting = self._greets(tag)
+        if cap is not None:
+            cap.reserve(study, self._protocol.promise, self.name, path)
         self._journal = PartyJournal(path)
         key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
         self._keyed = hmac.new(key, _ROUND, "sha256")

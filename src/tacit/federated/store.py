@@ -100,6 +100,7 @@ class Store:
     _owner: str
     _tables: str
     _mark: int
+    _synchronous: str | None = None  # other than for journals
 
     def __init__(self, path: Path | str | None = None) -> None:
         if path is not None:
@@ -108,7 +109,7 @@ class Store:
             self._make_private(path)
         self._database = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None)
         try:
-            self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
+            self._database.execute(f"PRAGMA synchronous = {self._synchronous or _SYNCHRONOUS}")
             self._database.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
             with self.transaction():
                 self._open()
@@ -202,8 +203,7 @@ class PartyStore(Store):
         (due,) = self._first(last, study)
         bound = self._first("SELECT request FROM rounds WHERE study = ? AND round = ?", study, due)
         state = State(due, None if bound is None else bound[0])
-        replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
-        for (reply,) in self._database.execute(replies, [study]):
+        for _, reply in self.replies(study):
             state.held = held_after(state.held, reply)
         for (arrays,) in self._database.execute("SELECT arrays FROM memory WHERE study = ?", [study]):
             state.memory.update(read_arrays(arrays))
@@ -238,6 +238,16 @@ class PartyStore(Store):
         self._database.executemany(
             "DELETE FROM memory WHERE study = ? AND name = ?", [(study, name) for name in sorted(names)]
         )
+
+    def studies(self) -> list[tuple[str, str, str]]:
+        """The studies it took part in: digest, name, and what the party is called there."""
+        rows = self._database.execute("SELECT digest, agreed, party FROM studies ORDER BY rowid")
+        return [(digest, json.loads(agreed)["name"], party) for digest, agreed, party in rows]
+
+    def replies(self, study: str) -> list[tuple[int, bytes]]:
+        """The rounds that were answered, and with what."""
+        answered = "SELECT round, reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
+        return self._database.execute(answered, [study]).fetchall()
 
     def ledger(self, study: str | None) -> list[Entry]:
         """What was sent, in one study or in all."""

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats, Integers
+from tacit.blocks.validate import refuse_lazy
 
 _SUM_TOLERANCE = 1e-3
 
 
 def numbers(name: str, values: ArrayLike, *, dimensions: tuple[int, ...] = (1,)) -> Floats:
     """Finite numbers: one for each row, or in two dimensions several."""
+    refuse_lazy("an evaluation", values)
     array = None
     with suppress(TypeError, ValueError, OverflowError):
         given = np.asarray(values)
@@ -33,6 +35,7 @@ def numbers(name: str, values: ArrayLike, *, dimensions: tuple[int, ...] = (1,))
 
 def labels_of(name: str, values: ArrayLike) -> list[Any]:
     """Class labels, one for each row: text, whole numbers or truth values."""
+    refuse_lazy("an evaluation", values)
     array = None
     with suppress(TypeError, ValueError):
         array = np.asarray(values)

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.lazy import BlockTable
+from tacit.blocks.partitions import lazily, without_seed
 from tacit.blocks.reading import opened as reading_of
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, refuse_lazy, validated
 from tacit.preprocessing.blocks import BlockReading, look, texts_of
 from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categories_of, listed
 from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
@@ -116,6 +117,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PrivateEncoder":  # noqa: ARG002
         """Find the categories that are not declared, spending the whole budget, if there are any."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         reading = self._read(X)
         if hasattr(self, "plan_"):  # of an earlier fit
@@ -143,8 +146,9 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
             as text, and all others as numbers.
         """
         with reading_of(blocks, texts=texts_of(self)) as parts:
-            return self.fit(BlockTable.looked_at(parts, partial(look, self), "none"))
+            return self.fit(BlockTable.looked_at(parts, partial(look, without_seed(self)), "none"))
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Columns of zeros and ones, and numbers as they are."""
         check_is_fitted(self)
@@ -233,6 +237,7 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         return tuple(columns)
 
     def _frame(self, X: Any, *, reset: bool, least: int = 1) -> Frame:
+        refuse_lazy(self, X)
         frame = frame_of(X)
         if frame is None:
             array = validated(self, X, dtype=None, ensure_all_finite=False, reset=reset, ensure_min_samples=least)

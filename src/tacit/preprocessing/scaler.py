@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.lazy import BlockTable, no_targets
+from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import opened as reading_of
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.norms import MomentScale
@@ -96,6 +97,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget, if there is anything to find."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         X = self._validated(X)
         n, d = X.shape
         scale = self._scale(n, d)
@@ -161,12 +164,14 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Clipped, centred and scaled columns, between -3 and 3; what is missing becomes 0."""
         check_is_fitted(self)
         X = validated(self, X, **_ROWS, reset=False)
         return Scaling(self.mean_, self.scale_, LIMIT).transform(np.clip(X, self.clip_low_, self.clip_high_))
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units (of what was inside the clip)."""
         check_is_fitted(self)
