@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tacit.commands import say, tables
+from tacit.commands.asked import fill as fill_word
 from tacit.commands.schema import named, quoted, split
 from tacit.federated import Cap, Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.matching import Matcher
 from tacit.federated.proposal import Proposal, is_proposal
 from tacit.federated.returned import Returned, farewells
+from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
@@ -73,6 +75,7 @@ def _coordinator(arguments: Namespace) -> int:
             say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
+            coordinator.farewell()
             transport.farewell(farewells(study, outcome.model, arguments.out.read_bytes()))
     finally:
         coordinator.close()
@@ -90,8 +93,10 @@ def _party(arguments: Namespace) -> int:
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
     study = _agreed(arguments.config, state)
-    if (arguments.id is None) != (arguments.secret is None):
+    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if study.masked and arguments.secret is None:
+        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
@@ -108,7 +113,8 @@ def _party(arguments: Namespace) -> int:
 
     try:
         serve(node, network, private_key, state / "engine", say)
-        spent = node.ledger()
+        node.farewell()
+        spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
     _keep(node.returned, state)
@@ -148,7 +154,7 @@ def read_party(arguments: Namespace, study: Study) -> Party:
 def read_table(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
     """A party's table: numbers, and of the other columns the id and the label; and which columns are to learn from."""
     left_out = split(arguments.drop or "")
-    fill = {name: tables.fill(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
+    fill = {name: fill_word(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
     special = [name for name in (arguments.id, arguments.label) if name is not None]
     features = [name for name in present if name not in {*special, *left_out}]

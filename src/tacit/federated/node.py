@@ -10,6 +10,7 @@ plan that the study fixes; whatever a coordinator asks, there is no more.
 import hashlib
 import hmac
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -27,7 +28,7 @@ from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.responder import Responder
 from tacit.federated.returned import Returned
-from tacit.federated.store import Entry, Greeting
+from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
 from tacit.privacy.events import composed
@@ -91,7 +92,11 @@ class Node(Responder):
         ledger = self.ledger()
         if not ledger:
             return None
-        parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
+        parts = (
+            Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier)
+            for entry in ledger
+            if entry.kind != BESIDE
+        )
         own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
         return own.spent(composed(parts), seeded=self._seeded)
 
@@ -100,6 +105,10 @@ class Node(Responder):
         read = None if content is None else Returned.read(content, self.study, self.name)
         self.returned = read or self.returned
         return read is not None
+
+    def farewell(self) -> None:
+        """The study is done: wipe the keys and seeds that were made for it."""
+        self._journal.wipe(self.study.digest, self._protocol.fresh)
 
     def close(self) -> None:
         """Let go of the journal; a new node goes on from there."""
@@ -130,10 +139,10 @@ class Node(Responder):
             return state.reply
         if number == 0:
             return self._journal.finish(study, number, self._greeting.reply, {}, [])
-        key = self._key(digest, state.memory, state.made)
+        key = self._key(*self._repeated(asked, digest, state.memory), state.made)
         gate = Gate.open(self.plan, key=key, seeded=self._seeded, made=state.made)
         answer, spent = self._compute(asked, state.memory, gate)
-        reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
+        reply = messages.write(Reply(study, self.name, number, digest, {**answer.releases, **answer.beside}))
         return self._journal.finish(study, number, reply, answer.memory, spent)
 
     def _compute(self, asked: Request, memory: Arrays, gate: Gate) -> tuple[Answer, list[Entry]]:
@@ -149,9 +158,22 @@ class Node(Responder):
             if (made := after[release.name] - before[release.name])
         ]
         unplanned = set(answer.releases) - {entry.release for entry in spent}
+        unplanned |= set(answer.beside) - self._protocol.beside | set(answer.beside) & set(after)
         if unplanned:
             raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
-        return answer, spent
+        return answer, spent + [Entry(*where, name, BESIDE, 1, math.inf) for name in sorted(answer.beside)]
+
+    def _repeated(self, asked: Request, digest: bytes, memory: Arrays) -> tuple[bytes, Arrays]:
+        """The request and the memory that noise follows from: all of it.
+
+        In a seeded study, where others may know the noise anyway, it is without what is new in every run, such as
+        keys and seeds: those are never made from a number that others may know.
+        """
+        fresh = self._protocol.fresh
+        if not (self._seeded and fresh):
+            return digest, memory
+        told, kept = ({n: v for n, v in arrays.items() if n not in fresh} for arrays in (asked.arrays, memory))
+        return messages.digest(messages.write(replace(asked, arrays=told, held=messages.HOLDS_NOTHING))), kept
 
     def _key(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> bytes:
         """The key of the noise of a round: HMAC, under the party's key, of all that the answer is made of.
