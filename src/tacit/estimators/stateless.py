@@ -210,7 +210,9 @@ class Stateless:
 
 def ready(steps: Sequence[Stateless], reading: Any) -> Callable[[Any], Any]:
     """Make steps ready by the first table of some parts, and give back what they do to any table."""
-    X, _ = next(table for part in reading.parts for table in part.tables())
+    X, _ = next((table for part in reading.parts for table in part.tables()), (None, None))
+    if X is None:
+        raise ValueError("blocks must hold at least two rows together, got 0")
     for step in steps:
         X = step.fit_transform(X)
     return partial(_through, tuple(steps))

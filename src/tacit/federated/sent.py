@@ -7,7 +7,7 @@ from tacit.federated import messages
 from tacit.federated.cap import release_price
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.messages import Reply
-from tacit.federated.store import PartyStore
+from tacit.federated.store import BESIDE, Entry, PartyStore
 
 
 class Sent(NamedTuple):
@@ -41,11 +41,17 @@ def _of_study(store: PartyStore, study: str, name: str, party: str) -> list[Sent
         arrays = message.arrays if isinstance(message, Reply) else {}
         made = [entry for entry in ledger if entry.round == number]
         what = ", ".join(f"{array} {'x'.join(map(str, values.shape))}" for array, values in arrays.items())
-        noise = ", ".join(f"{entry.release}: {entry.count} {entry.kind} at {entry.multiplier:.3g}" for entry in made)
-        price = sum(release_price(entry.kind, entry.count, entry.multiplier) for entry in made)
+        noise = ", ".join(_told(entry) for entry in made)
+        price = sum(release_price(entry.kind, entry.count, entry.multiplier) for entry in made if entry.kind != BESIDE)
         told = f"greeting: {what}" if number == 0 else what
         lines.append(Sent(name, party, str(number), told, len(reply), noise or "none: nothing of the data", price))
     return lines
+
+
+def _told(entry: Entry) -> str:
+    if entry.kind == BESIDE:
+        return f"{entry.release}: no noise, a key or under a mask"
+    return f"{entry.release}: {entry.count} {entry.kind} at {entry.multiplier:.3g}"
 
 
 def disclosed(path: Path, party: str) -> list[Sent]:
