@@ -71,7 +71,7 @@ def _nothing(step: Any) -> None:  # noqa: ARG001
     return
 
 
-def _is_plain(func: Any) -> bool:
+def is_plain(func: Any) -> bool:
     """Whether it is NumPy's or SciPy's own, and makes one number of one number.
 
     Anybody can make a ufunc (`np.frompyfunc`), and one with a signature (`np.matmul`) sees several numbers at once.
@@ -82,7 +82,7 @@ def _is_plain(func: Any) -> bool:
 
 
 def _function(step: FunctionTransformer) -> str | None:
-    plain = step.func is None or _is_plain(step.func)
+    plain = step.func is None or is_plain(step.func)
     if not plain or step.kw_args or step.inverse_func is not None or callable(step.feature_names_out):
         return (
             "is taken around a function of NumPy or SciPy that treats each number by itself (np.log1p), with nothing"
