@@ -16,6 +16,7 @@ import pytest
 from tacit import load
 from tacit.cli import main
 from tacit.federated import Coordinator, Node, Party, Study
+from tacit.federated.returned import Part
 from tacit.federated.transports.flower.engine import free_port
 from tacit.federated.transports.in_process import InProcess
 
@@ -74,14 +75,15 @@ class Running:
 class Trial:
     """A folder with a study, its keys and its tables. `holder`: the party with the labels; None: all."""
 
-    def __init__(self, folder, holder=None, **agreed):
+    def __init__(self, folder, holder=None, host="127.0.0.1", **agreed):
         self.folder, self.holder = folder, holder
         self.config = folder / "study.toml"
         told = {"name": "trial", "loss": "squared", "n_rows": 300, "l1_radius": 4.0, "epsilon": 2.0, "delta": 1e-4}
         told |= {"entry_bound": 1.0, "y_bounds": [-4.0, 4.0], "random_state": 5} | agreed
         members = [{"name": n, "n_features": d, "labels": self.holds(n)} for n, d in SIZES.items()]
         self.study = Study.from_dict(told | {"members": members})
-        network = f'\n[network]\naddress = "127.0.0.1:{free_port()}"\ntimeout = {WAIT}\n'
+        port = free_port()
+        network = f'\n[network]\naddress = "{host}:{port}"\nlisten = "127.0.0.1:{port}"\ntimeout = {WAIT}\n'
         self.config.write_text(self.study.to_toml() + network)
         rng = np.random.default_rng(3)
         self.ids = [f"p{i}" for i in rng.permutation(300)]
@@ -140,4 +142,7 @@ class Trial:
         assert any(coef.any() for coef in model.coefs_.values())
         assert model.uplink_bytes_ == outcome.uplink_bytes
         assert {name: self.ledger(name) for name in SIZES} == ledgers
+        for name in SIZES:  # what came back
+            part = Part.from_json((self.folder / "state" / "parties" / name / "part.json").read_text())
+            assert list(part.coef) == model.coefs_[name].tolist()
         assert all(ledgers.values())

@@ -58,7 +58,12 @@ def run(arguments: Namespace) -> int:
     """Read, fit, write the model and the report, and say what was given away."""
     schema = Schema() if arguments.schema is None else Schema.load(arguments.schema)
     schema = schema.with_words(
-        arguments.categories, arguments.numbers, arguments.drop, arguments.fill, arguments.classes
+        arguments.categories,
+        arguments.numbers,
+        arguments.booleans,
+        arguments.drop,
+        arguments.fill,
+        arguments.classes,
     )
     target = arguments.target or schema.target
     if target is None:
@@ -113,12 +118,15 @@ def _fitted(table: Table, name: str, y: Any, arguments: Namespace, schema: Schem
     """The fitted whole, the model in it, and the names of its features: a pipeline where not all is declared."""
     model = _model(name, arguments, schema)
     if not table.found:
+        if arguments.row_norm is None:
+            model.set_params(bounds=schema.bounds_of_features(table.columns))
         _fit_to(model, table, y, encoder(table.columns).transform)
         return model, model, feature_names(table.columns)
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
     truths = [column for column in table.found if tables.is_truth(table.frame[column])]
+    truths += [column.name for column in table.columns if column.name in schema.truths]
     if truths and arguments.row_norm is None:
         model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}

@@ -37,20 +37,27 @@ def are_due(arguments: Namespace, name: str) -> bool:
 
 
 class Progress:
-    """A line that tells how many rows were read, of how many where that is known."""
+    """A line that tells how many rows were read, of how many where that is known: whole multiples of `AT_ONCE`.
+
+    So it does not tell how a file is cut into row groups, which some writers do by the sizes of cells.
+    """
 
     def __init__(self, told: bool) -> None:
         self._told, self._lock = told, Lock()
-        self.count, self.rows = 0, 0
+        self.count, self.rows, self._line = 0, 0, ""
 
     def add(self, rows: int) -> None:
         """So many more."""
         with self._lock:
             self.count += rows
-            if self._told:
-                whole = f" of {self.rows:,}, pass {-(-self.count // self.rows)}" if self.rows else ""
-                read = self.count - (-(-self.count // self.rows) - 1) * self.rows if self.rows else self.count
-                print(f"\rtacit fit: read {read:,} rows{whole}", end="", file=sys.stderr, flush=True)
+            passes = -(-self.count // self.rows) if self.rows else 1
+            read = self.count - (passes - 1) * self.rows
+            shown = read if read == self.rows else read // AT_ONCE * AT_ONCE
+            whole = f" of {self.rows:,}, pass {passes}" if self.rows else ""
+            line = f"\rtacit fit: read {shown:,} rows{whole}"
+            if self._told and line != self._line:
+                print(line, end="", file=sys.stderr, flush=True)
+            self._line = line
 
     def end(self) -> None:
         """Leave the line."""

@@ -160,11 +160,8 @@ class _FederatedModel(BaseEstimator):
             raise ValueError("the blocks of X must have the same rows")
         total = np.full(blocks[0].shape[0], float(np.ravel(self.intercept_)[0]))
         for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
-            clipped, norm = columns.clipped(block, self.entry_bounds_[name]), self.row_norms_[name]
-            margins = clipped @ coef
-            if math.isfinite(norm):
-                margins *= norm / np.maximum(columns.row_norms(clipped[:, self.features_[name]]), norm)
-            total += margins
+            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
+            total += columns.margins(block, coef, self.features_[name], bound, norm)
         return total
 
 

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.modelfiles.arrays import Json, fields, read_array, read_float, shape_of, written_array, written_float
+from tacit.modelfiles.rowsteps import NUMBER_KINDS, ROW_STEPS, read_function, read_kind, written_function
 from tacit.modelfiles.table import Column
 from tacit.preprocessing.coding import Coded
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
@@ -44,8 +45,12 @@ LATER: dict[str, frozenset[str]] = {
     "Stochastic": frozenset({"n_iter", "sampling_rate", "step_size"}),
     "VarianceReduced": frozenset({"n_snapshots", "n_inner", "sampling_rate", "step_size", "clip"}),
     "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
+    **{kind.__name__: frozenset(signature(kind).parameters) for kind in ROW_STEPS},
 }
-"""Parameters that came after the first files, by class: a file without them means their defaults."""
+"""Parameters that came after the first files, by class: a file without them means their defaults.
+
+Of scikit-learn's classes a file has those alone that are not the default: other versions may have others.
+"""
 
 _CSR = ("data", "indices", "indptr")
 _MOST_RELEASES = 5_000  # that a plan may tell apart
@@ -54,6 +59,15 @@ _MOST_RELEASES = 5_000  # that a plan may tell apart
 def parameters_of(kind: type) -> frozenset[str]:
     """What a file holds of an object of this class."""
     return frozenset(signature(kind).parameters)
+
+
+def told(model: Any) -> dict[str, Any]:
+    """The parameters that a file holds of a model: of scikit-learn's classes those that are not the default."""
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    if not isinstance(model, ROW_STEPS):
+        return parameters
+    default = type(model)().get_params(deep=False)
+    return {name: value for name, value in parameters.items() if value is not default[name]}
 
 
 def written(value: Any, where: str) -> Json:
@@ -88,6 +102,10 @@ def written(value: Any, where: str) -> Json:
         matrix: Any = value
         matrix = matrix.tocsr()
         return {"csr": {"shape": list(matrix.shape)} | {part: written(getattr(matrix, part), where) for part in _CSR}}
+    if isinstance(value, type) and value in NUMBER_KINDS.values():
+        return {"kind": value.__name__}
+    if isinstance(value, np.ufunc) and (name := written_function(value)) is not None:
+        return {"function": name}
     if hasattr(value, "__array__"):
         return {"array": written_array(np.asarray(value), where)}
     raise TypeError(
@@ -217,7 +235,9 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "csr": _read_csr,
     "dict": _read_dict,
     "float": read_float,
+    "function": read_function,
     "items": _read_items,
+    "kind": read_kind,
     "options": _read_options,
     "tuple": _read_tuple,
 }
