@@ -1,17 +1,18 @@
 """`tacit federate`: a study between organisations, each running its own command."""
 
 from argparse import Namespace
-from contextlib import closing
+from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
 
 from tacit.commands import say, tables
 from tacit.commands.asked import fill as fill_word
 from tacit.commands.schema import named, quoted, split
-from tacit.federated import Coordinator, Node, Party, Study, fitted_model
+from tacit.federated import Cap, Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.matching import Matcher
 from tacit.federated.proposal import Proposal, is_proposal
+from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
@@ -23,11 +24,12 @@ _ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it 
 
 def run(arguments: Namespace) -> int:
     """Play the part that was asked for."""
-    if (arguments.config is None) == (arguments.study is None):
-        raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
-    arguments.config = arguments.config or arguments.study
+    if hasattr(arguments, "study"):
+        if (arguments.config is None) == (arguments.study is None):
+            raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
+        arguments.config = arguments.config or arguments.study
     try:
-        if arguments.part == "align":
+        if arguments.part in ("align", "ledger", "cap"):
             return import_module(f"tacit.commands.federate_{arguments.part}").run(arguments)
         return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
     except KeyboardInterrupt:
@@ -70,6 +72,7 @@ def _coordinator(arguments: Namespace) -> int:
             say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
+            coordinator.farewell()
             transport.farewell()
     finally:
         coordinator.close()
@@ -87,8 +90,10 @@ def _party(arguments: Namespace) -> int:
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
     study = _agreed(arguments.config, state)
-    if (arguments.id is None) != (arguments.secret is None):
+    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if study.masked and arguments.secret is None:
+        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
@@ -98,12 +103,15 @@ def _party(arguments: Namespace) -> int:
     party = read_party(arguments, study)
     if study.membership == "agreed":
         party = _matched(party, arguments.config, state)
-    node = Node(study, party, state / "journal.sqlite", warn=False)
+    path = arguments.cap or network.cap
+    with nullcontext() if path is None else closing(Cap(path)) as cap:
+        node = Node(study, party, state / "journal.sqlite", cap=cap, warn=False)
     from tacit.federated.transports.flower.node import serve
 
     try:
         serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
-        spent = node.ledger()
+        node.farewell()
+        spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
     print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")

@@ -39,7 +39,7 @@ class Alignment:
     @classmethod
     def of(cls, ids: Iterable[Any], secret: bytes | str) -> "Alignment":
         """The alignment of a party's ids, which must be whole numbers or text, each of them once."""
-        key = _key(secret)
+        key = checked_secret(secret)
         row = hmac.digest(key, _ROW, "sha256")
         tags = [hashlib.blake2b(_spelled(value), key=row, digest_size=_ROW_BYTES).digest() for value in _plain(ids)]
         table = np.frombuffer(b"".join(tags), dtype=np.uint8).reshape(-1, _ROW_BYTES)
@@ -90,7 +90,7 @@ def words(tags: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(np.ascontiguousarray(tags).view(">u8").astype(np.uint64).T)
 
 
-def _key(secret: bytes | str) -> bytes:
+def checked_secret(secret: bytes | str) -> bytes:
     if not isinstance(secret, bytes | str):
         raise TypeError(f"secret must be bytes or text, got {type(secret).__name__}")
     key = secret.encode() if isinstance(secret, str) else secret

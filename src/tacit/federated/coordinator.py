@@ -6,7 +6,7 @@ goes on with the same bytes. It is brought to where it was by replaying the stor
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit import __version__
@@ -103,6 +103,21 @@ class Coordinator:
                 mended |= again.parties
                 self._journal.forget(self.study.digest)
 
+    def farewell(self) -> None:
+        """The study is done, and its model is kept elsewhere: delete what masks hid, and keep what was opened.
+
+        The study can still be run again from the journal; how much was sent is not known any more then.
+        """
+        study, exchange = self.study.digest, 1
+        while stored := self._journal.told(study, exchange):
+            replies = {name: reply for name in stored if isinstance(reply := messages.read(stored[name]), Reply)}
+            answers = {name: reply.arrays for name, reply in replies.items()}
+            kept = self._protocol.settled(answers)
+            if kept is not answers:
+                written = {name: messages.write(replace(replies[name], arrays=kept[name])) for name in kept}
+                self._journal.tell(study, exchange, written)
+            exchange += 1
+
     def close(self) -> None:
         """Let go of the journal; a new coordinator goes on from there."""
         self._journal.close()
@@ -166,7 +181,7 @@ class Coordinator:
                     )
                 mended.add(name)
                 continue
-            if reply.round > 0 and not set(reply.arrays) <= self._planned[name]:
+            if reply.round > 0 and not set(reply.arrays) <= self._planned[name] | self._protocol.beside:
                 raise RefusedError(f"the reply of {name!r} holds what is not in the plan")
             answers[name] = reply.arrays
         if mended:

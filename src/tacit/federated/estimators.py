@@ -1,6 +1,7 @@
 """The scikit-learn face of a study: all parties in one process, the same bytes as between organisations."""
 
 import math
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
+from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.matching import matched
 from tacit.federated.node import Node
@@ -53,6 +55,9 @@ class _FederatedModel(BaseEstimator):
     def _run(self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None = None) -> Outcome:
         """Agree, and run."""
         study, parties = self._agreed(named, holder, classes)
+        if study.masked and self.directory is None:  # in one process there is nobody to hide from
+            secret = secrets.token_bytes(SECRET_BYTES)
+            parties = [party.sharing(secret) for party in parties]
         if study.random_state is not None:
             warn_of_seed(stacklevel=3)
         folder = self._folder
@@ -62,7 +67,11 @@ class _FederatedModel(BaseEstimator):
         ]
         coordinator = Coordinator(study, folder and folder / "coordinator.sqlite", _told if self.verbose else None)
         try:
-            return coordinator.run(InProcess(nodes))
+            outcome = coordinator.run(InProcess(nodes))
+            coordinator.farewell()
+            for node in nodes:
+                node.farewell()
+            return outcome
         finally:
             coordinator.close()
             for node in nodes:

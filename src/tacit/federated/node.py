@@ -10,6 +10,7 @@ plan that the study fixes; whatever a coordinator asks, there is no more.
 import hashlib
 import hmac
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,13 +20,14 @@ import numpy as np
 
 from tacit.blocks.table import is_sparse
 from tacit.federated import messages
+from tacit.federated.cap import Cap
 from tacit.federated.journal import PartyJournal
 from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.responder import Responder
-from tacit.federated.store import Entry, Greeting
+from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
 from tacit.privacy.events import composed
@@ -47,6 +49,8 @@ class Node(Responder):
         Its data.
     path : path, optional
         Where its journal is kept, on its own disk; None keeps it in memory, where it does not survive the process.
+    cap : Cap, optional
+        What all of the party's studies on these people may give away; one that does not fit is refused here.
     warn : bool
         Whether a study that protects nobody is warned of; False where whoever runs the party wrote the study.
 
@@ -56,7 +60,9 @@ class Node(Responder):
         Why this node answers nothing any more: its journal is older than what the coordinator holds.
     """
 
-    def __init__(self, study: Study, party: Party, path: Path | str | None = None, *, warn: bool = True) -> None:
+    def __init__(
+        self, study: Study, party: Party, path: Path | str | None = None, *, cap: Cap | None = None, warn: bool = True
+    ) -> None:
         for caution in study.cautions if warn else ():
             warnings.warn(caution, stacklevel=2)
         self._holding = party.holding(study)
@@ -70,6 +76,8 @@ class Node(Responder):
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
         self._data = _fingerprint(self._holding, tag)
         self._greeting = self._greets(tag)
+        if cap is not None:
+            cap.reserve(study, self._protocol.promise, self.name, path)
         self._journal = PartyJournal(path)
         key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
         self._keyed = hmac.new(key, _ROUND, "sha256")
@@ -83,9 +91,17 @@ class Node(Responder):
         ledger = self.ledger()
         if not ledger:
             return None
-        parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
+        parts = (
+            Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier)
+            for entry in ledger
+            if entry.kind != BESIDE
+        )
         own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
         return own.spent(composed(parts), seeded=self._seeded)
+
+    def farewell(self) -> None:
+        """The study is done: wipe the keys and seeds that were made for it."""
+        self._journal.wipe(self.study.digest, self._protocol.fresh)
 
     def close(self) -> None:
         """Let go of the journal; a new node goes on from there."""
@@ -116,10 +132,10 @@ class Node(Responder):
             return state.reply
         if number == 0:
             return self._journal.finish(study, number, self._greeting.reply, {}, [])
-        key = self._key(digest, state.memory, state.made)
+        key = self._key(*self._repeated(asked, digest, state.memory), state.made)
         gate = Gate.open(self.plan, key=key, seeded=self._seeded, made=state.made)
         answer, spent = self._compute(asked, state.memory, gate)
-        reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
+        reply = messages.write(Reply(study, self.name, number, digest, {**answer.releases, **answer.beside}))
         return self._journal.finish(study, number, reply, answer.memory, spent)
 
     def _compute(self, asked: Request, memory: Arrays, gate: Gate) -> tuple[Answer, list[Entry]]:
@@ -135,9 +151,22 @@ class Node(Responder):
             if (made := after[release.name] - before[release.name])
         ]
         unplanned = set(answer.releases) - {entry.release for entry in spent}
+        unplanned |= set(answer.beside) - self._protocol.beside | set(answer.beside) & set(after)
         if unplanned:
             raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
-        return answer, spent
+        return answer, spent + [Entry(*where, name, BESIDE, 1, math.inf) for name in sorted(answer.beside)]
+
+    def _repeated(self, asked: Request, digest: bytes, memory: Arrays) -> tuple[bytes, Arrays]:
+        """The request and the memory that noise follows from: all of it.
+
+        In a seeded study, where others may know the noise anyway, it is without what is new in every run, such as
+        keys and seeds: those are never made from a number that others may know.
+        """
+        fresh = self._protocol.fresh
+        if not (self._seeded and fresh):
+            return digest, memory
+        told, kept = ({n: v for n, v in arrays.items() if n not in fresh} for arrays in (asked.arrays, memory))
+        return messages.digest(messages.write(replace(asked, arrays=told, held=messages.HOLDS_NOTHING))), kept
 
     def _key(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> bytes:
         """The key of the noise of a round: HMAC, under the party's key, of all that the answer is made of.

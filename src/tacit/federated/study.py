@@ -27,7 +27,7 @@ from tacit.privacy import Budget, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
-Labels = Literal["shared", "sketched"]
+Labels = Literal["shared", "sketched", "held"]
 Membership = Literal["same", "agreed"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
@@ -76,9 +76,10 @@ class Study:
     protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing
         How the model is trained; an object for what its defaults leave open. The study keeps a copy that does not
         change.
-    labels : {"shared", "sketched"}
+    labels : {"shared", "sketched", "held"}
         "shared": every party holds the labels, and they are protected against the coordinator and the world but not
-        against the parties. "sketched": only one party holds them and the others see a noisy sketch.
+        against the parties. "sketched": only one party holds them and the others see a noisy sketch. "held": only one
+        party holds them, and the others see the model alone; for `Marginals(products="masked")`, which needs it.
     entry_bound : float, optional
         A public bound that entries are clipped to; None spends budget on finding one for each party.
     y_bounds : (float, float), optional
@@ -127,8 +128,8 @@ class Study:
         if twice:
             raise ValueError(f"names of parties must be unique, got twice: {', '.join(twice)}")
         holders = sum(member.labels for member in members)
-        if self.labels == "sketched" and holders != 1:
-            raise ValueError(f"labels='sketched' needs exactly one party that holds the labels, got {holders}")
+        if self.labels != "shared" and holders != 1:
+            raise ValueError(f"labels={self.labels!r} needs exactly one party that holds the labels, got {holders}")
         if self.labels == "shared" and holders != len(members):
             raise ValueError(
                 f"labels='shared' means that every party holds the labels; {len(members) - holders} of"
@@ -137,6 +138,10 @@ class Study:
         put = object.__setattr__
         put(self, "members", members)
         put(self, "protocol", agreed_protocol(self.protocol))
+        if self.masked != (self.labels == "held"):
+            raise ValueError("labels='held' and protocol=Marginals(products='masked') come together")
+        if self.masked and len(members) < 2:
+            raise ValueError("products='masked' is for products between parties: it needs at least two")
         put(self, "sketch", agreed_sketch(self.sketch))
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
@@ -172,6 +177,11 @@ class Study:
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
 
+    @property
+    def masked(self) -> bool:
+        """Whether parties send their blocks under masks, which takes a secret that they share."""
+        return isinstance(self.protocol, Marginals) and self.protocol.products == "masked"
+
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""
         for member in self.members:
@@ -200,6 +210,11 @@ class Study:
         told = []
         if not self.budget.is_private:
             told.append("epsilon is inf in this study: no noise is added, and nobody's data is protected")
+        if self.masked:
+            told.append(
+                "products are masked in this study: the coordinator and any one party together could read every"
+                " party's rows, so it must be run by none of them; and every party is trusted to clip its rows"
+            )
         if self.random_state is not None:
             told.append("random_state is set in this study: whoever knows it can subtract the noise")
         return tuple(told)

@@ -6,10 +6,11 @@ _AGREED = f"""{BUDGET}
     l1_radius : float
         The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
         depends on the data, and no public rule finds one.
-    labels : {{"shared", "sketched"}}, default="shared"
+    labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
-        party holds them, and the others see a noisy sketch."""
+        party holds them, and the others see a noisy sketch. "held": one party holds them, and the others see the model
+        alone; for `Marginals(products="masked")`."""
 
 _PROTOCOL = """protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing, default="marginals"
         How the model is trained; an object for the options of a protocol. docs/federated.md says which wins when."""

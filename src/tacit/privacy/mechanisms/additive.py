@@ -17,7 +17,8 @@ from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.noise import samplers
-from tacit.privacy.noise.grid import Grid, noisy
+from tacit.privacy.noise.grid import MAX_BITS, Grid, noisy
+from tacit.privacy.noise.source import Words
 from tacit.privacy.plan import Kind
 
 _RUN = 2**16  # entries of a matrix that get their noise at a time
@@ -127,3 +128,38 @@ def _runs(packed: Floats, columns: int) -> Iterator[tuple[Floats, NDArray[np.boo
         twice[starts[first:end] - starts[first]] = False
         yield part, twice
         first = end
+
+
+@dataclass(frozen=True)
+class GaussianWords:
+    """Gaussian noise on whole numbers modulo 2^64, for sums of which several parties hold shares.
+
+    The noise is floor(2^bits Z), Z standard normal. With whole numbers q, q + floor(2^bits Z) = floor(q + 2^bits Z),
+    so this is the Gaussian mechanism with a standard deviation of 2^bits, and a remainder after that. Nothing is
+    rounded that depends on data.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        Of the sum that the shares add up to, in whole numbers, in the l2 norm.
+    bits : int
+        The noise must not be less than the promise says: 2^bits is at least its multiplier times the sensitivity.
+    """
+
+    sensitivity: Sensitivity
+    bits: int
+    kind: ClassVar[Kind] = "gaussian"
+    most_bits: ClassVar[int] = MAX_BITS
+
+    def draw(self, grant: Grant, words: Words) -> Words:
+        """The words with noise; in the non-private limit as they are."""
+        if words.dtype != np.uint64 or not 0 <= self.bits <= self.most_bits:
+            told = f"{words.dtype}, {self.bits}"
+            raise TypeError(f"words with noise are uint64, with 0 to {self.most_bits} bits of noise, got {told}")
+        if grant.multiplier * self.sensitivity.under(grant.adjacency) > math.ldexp(1.0, self.bits):
+            raise ValueError(f"noise of 2^{self.bits} is less than the promise says of release {grant.name!r}")
+        source = grant.take()
+        if grant.multiplier == 0.0:
+            return words.copy()
+        noise = samplers.normals(source, words.size) >> np.int64(MAX_BITS - self.bits)
+        return words + noise.view(np.uint64).reshape(words.shape)
