@@ -96,6 +96,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.cost.noise
 	$(BIN)/python -m benchmarks.cost.one_pass
 	$(BIN)/python -m benchmarks.cost.fits
+	$(BIN)/python -m benchmarks.cost.sparse_fit
 	$(BIN)/python -m benchmarks.cost.first_fit
 	$(BIN)/python -m benchmarks.cost.memory
 	$(BIN)/python -m benchmarks.rules.judges
@@ -103,6 +104,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.rules.dual --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.text --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.steps --data $(DATA)
+	$(BIN)/python -m benchmarks.small --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_cd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_scd --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)

@@ -18,7 +18,7 @@ from tacit.privacy import Budget
 PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text(encoding="utf8"))
 WANTED = PAPER["wanted"]
 STYLES = {"algorithm 1": ("C1", "-"), "printed": ("C3", "-"), "ours": ("C0", "--")}
-ORDER = (*problems.SHAPES, *problems.REAL)
+ORDER = (*problems.SHAPES, *problems.REAL, *problems.PAPER_SETS)
 LABELS = {method.label: model for model, method in METHODS.items()}
 TABLE_4 = {
     "leaky": "**not private**: the same T and lambda with exact signs",
@@ -43,7 +43,7 @@ class FrankWolfePage(Page):
         told = f"{name}, {n:,} x {d:,}, {stored / n:.0f} a row"
         if name in problems.SHAPES and n < problems.SHAPES[name].rows:
             told += f" ({n / problems.SHAPES[name].rows:.2g} of the paper's rows)"
-        return told if name in problems.REAL else f"shape of {told}"
+        return told if problems.is_real(name) else f"shape of {told}"
 
     def fast_enough(self) -> Iterator[dict[str, Any]]:
         rows = sorted(self.speed(), key=lambda row: row["epsilon"])
@@ -88,6 +88,8 @@ class FrankWolfePage(Page):
                 printed = PAPER["speed"].get(name, {}).get(f"{epsilon:g}")
                 (one, *_) = self.results.rows("speed", name, "algorithm 1", epsilon)
                 row["drawing"] = one.scores.get("drawing", [0.0])[0] / one.scores.get("iteration", [1.0])[0]
+                runs = (len(self.results.rows("speed", name, rung, epsilon)) for rung in ("bucket", "algorithm 1"))
+                row["runs"] = "{}, {}".format(*runs)
                 row["paper"] = "{:,.0f}x, {:,.0f}x".format(*printed) if printed else "-"
                 yield row | {s: self.scores(s, "speed", name, "bucket", epsilon) for s in ("accuracy", "auc")}
 
@@ -108,7 +110,7 @@ class FrankWolfePage(Page):
             if row["model"] == "ours":
                 n, d, stored = row["size"]
                 told = {"n": n, "d": d, "density": stored / (n * d)}
-                told["real"] = f"{row['set']}, " if row["set"] in problems.REAL else ""
+                told["real"] = f"{row['set']}, " if problems.is_real(row["set"]) else ""
                 yield row | told | self._against("inputs", row["set"], row, "algorithm 1")
 
     def never_slower(self) -> Iterator[dict[str, Any]]:
@@ -176,7 +178,7 @@ class FrankWolfePage(Page):
         for name in self.results.sets("table 4", ORDER):
             told = PAPER["scores"][name].items()
             printed = {score: Seeds([value], "{0[0]:.3f}".format) for score, value in told}
-            yield {"shape": self.shape("table 4", name), "label": "printed, not private"} | printed
+            yield {"shape": self.shape("table 4", name), "label": "printed, not private", "runs": "-"} | printed
             for model, label in TABLE_4.items():
                 for row in self.cells("table 4", name, model):
                     yield row | {"shape": "", "label": label.format(int(row["note"])) if "{" in label else label}

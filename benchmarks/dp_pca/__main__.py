@@ -1,15 +1,17 @@
 """Figure 1 and Table 3 of the DP-PCA paper (Shang et al. 2021) again, honestly calibrated, with every solver.
 
     python -m benchmarks.dp_pca [--quick] [--resume] [--render-only] [--parts figure targets ...] [--sets NAME ...]
+                                [--methods gauss power ...]
 
 "figure": captured variance and subspace error against epsilon, "ranks": against k (Figure 1). "table": a linear SVM on
 projected rows (Table 3). "printed": the paper's algorithms as printed, and "noise": the true epsilon of the noise that
 they add. "targets": the numbers to reach. "settings": options of two solvers, on the sets that chose their constants.
 "rules": the rule for the radius against the best of a grid of radii that saw the data. "timing": fits and passes
-against plain products, by processor time.
+against plain products, by processor time. --methods names solvers of "figure", "ranks" and "table", to measure alone.
 """
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,11 @@ def _seeds(X: Any, most: int) -> int:
     return most if entries < LARGE else min(most, 1 if entries > HUGE and X.shape[1] <= methods.WIDE else LARGE_SEEDS)
 
 
+def _asked(job: Job, solvers: Iterable[str]) -> list[str]:
+    """Of these solvers those that are to be measured."""
+    return [solver for solver in solvers if solver in job.methods]
+
+
 def run_figure(job: Job) -> None:
     """Every solver at every budget; delta = 1e-3, rows about zero, as in the paper."""
     effort = job.effort
@@ -41,7 +48,7 @@ def run_figure(job: Job) -> None:
     for seed in range(seeds):
         job.keep(methods.RANDOM, None, seed, problem.scores(methods.random_components(X.shape[1], 10, seed)))
         for epsilon in effort.wide_epsilons if wide or seeds == 1 else effort.epsilons:
-            for solver in effort.wide if wide else methods.SOLVERS:
+            for solver in _asked(job, effort.wide if wide else methods.SOLVERS):
                 if wide and solver == "gauss" and (seed > 0 or epsilon != 1.0):
                     continue  # minutes each; the noise of one matrix of this size averages itself
                 job.keep(solver, epsilon, seed, *methods.measured(problem, epsilon, seed, solver=solver, **ABOUT_ZERO))
@@ -54,7 +61,7 @@ def run_ranks(job: Job) -> None:
     widest = problems.problem(X, max(ranks), center=False)
     job.size = widest.size
     for seed in range(_seeds(X, job.effort.seeds)):
-        for solver in methods.SOLVERS:
+        for solver in _asked(job, methods.SOLVERS):
             model = None
             for k in sorted(ranks, reverse=True):
                 if model is None or solver not in methods.OF_A_MATRIX:
@@ -71,7 +78,7 @@ def run_table(job: Job) -> None:
     wide = d > methods.WIDE
     k = min(effort.wide_k if wide else 10, d)
     job.size = (n // 2, d, k)
-    solvers = effort.wide_table if wide else methods.SOLVERS
+    solvers = _asked(job, effort.wide_table if wide else methods.SOLVERS)
     for arrangement in range(effort.wide_arrangements if wide else effort.arrangements):
         first, second = methods.halves(X, arrangement)
         bases: dict[str, Any] = {} if wide else {methods.ALL: None}
@@ -178,6 +185,7 @@ BENCHMARK = Benchmark(
     },
     PcaPage,
     Path(__file__).with_name("effort.toml"),
+    methods.SOLVERS,
 )
 
 if __name__ == "__main__":

@@ -78,10 +78,14 @@ class PcaPage(Page):
             yield {"name": name, "size": size, "chance": chance, "captured_table": self._captured_table(name)}
 
     def _captured_table(self, name: str) -> str:
-        def cell(model: str, epsilon: float) -> Any:
+        epsilons = self.results.epsilons("figure", name)
+
+        def cell(model: str, epsilon: float | None) -> Any:
+            if epsilon is None:
+                return ", ".join(f"{len(self.results.rows('figure', name, model, e))}" for e in epsilons)
             return self.captured("figure", name, model, epsilon)
 
-        return table("captured", _SOLVER_ROWS, by_epsilon(self.results.epsilons("figure", name)), cell, whole=True)
+        return table("captured", _SOLVER_ROWS, by_epsilon(epsilons) | {"seeds": None}, cell, whole=True)
 
     def next_to_the_best(self) -> Iterator[dict[str, Any]]:
         """How far the two solvers of the paper are from the best, and from each other."""
@@ -96,11 +100,15 @@ class PcaPage(Page):
 
     def rank_sets(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("ranks", order=problems.PAPER):
+            ranks = self._ranks(name)
 
-            def cell(solver: str, k: int, name: str = name) -> Any:
+            def cell(solver: str, k: int, name: str = name, ranks: list[int] = ranks) -> Any:
+                if k == 0:
+                    return ", ".join(f"{len(self.results.rows('ranks', name, f'{solver}, k = {k}'))}" for k in ranks)
                 return self.captured("ranks", name, f"{solver}, k = {k}")
 
-            drawn = table("captured", _SOLVER_ROWS, {f"k = {k}": k for k in self._ranks(name)}, cell, whole=True)
+            columns = {f"k = {k}": k for k in ranks} | {"seeds": 0}
+            drawn = table("captured", _SOLVER_ROWS, columns, cell, whole=True)
             yield {"name": name, "size": self.results.size("ranks", name), "rank_table": drawn}
 
     def printed(self) -> Iterator[dict[str, Any]]:

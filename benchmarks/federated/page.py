@@ -15,7 +15,7 @@ from benchmarks.federated.timing import LIMIT_MS
 from benchmarks.frame.command import SPLIT
 from benchmarks.frame.page import Found, Page, Seeds
 from benchmarks.frame.records import Record
-from benchmarks.frame.tables import lines, named, spread, table, verdict
+from benchmarks.frame.tables import lines, named, table, verdict
 
 GROUPED = {"marginals": (MARGINALS,), "feature-sharing": SHARING, "central Frank-Wolfe": (CENTRAL, SHORT)}
 LEVELS = (0.9, 0.5, 0.1)
@@ -37,9 +37,6 @@ class FederatedPage(Page):
     def __init__(self, records: Iterable[Record], *effort: Any) -> None:
         super().__init__(map(_by_value, records), *effort)
         self.sweep = Found(lambda part: "\n\n".join(self._sweep(part)))
-
-    def cell(self, values: Sequence[float]) -> str:
-        return spread(values) if len(values) != 1 else f"{values[0]:.3f}"
 
     def models(self, part: str) -> dict[str, str]:
         """Private methods with records in that table, in the order of the page, by their labels."""

@@ -50,11 +50,13 @@ class Page:
         return Seeds([] if found is None else [found], self.cell)
 
     def cells(self, *where: Any) -> Iterator[dict[str, Any]]:
-        """What is on record of each set, model and epsilon there: scores over the seeds, and the rest of the first."""
+        """What is on record of each set, model and epsilon there: scores over the seeds, how many `runs` there were,
+        and the rest of the first.
+        """
         for key in dict.fromkeys((r.table, r.set, r.model, r.epsilon) for r in self.results.rows(*where)):
-            first = self.results.rows(*key)[0]
-            scores = {score: self.scores(score, *key) for score in first.scores}
-            yield vars(first) | scores | {"seconds": self.seconds(*key)}
+            found = self.results.rows(*key)
+            scores = {score: self.scores(score, *key) for score in found[0].scores}
+            yield vars(found[0]) | scores | {"seconds": self.seconds(*key), "runs": len(found)}
 
     def reached(self, score: str, wanted: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         """Of numbers to reach, each with `where` it is and the `least` that is asked for: what was found there."""

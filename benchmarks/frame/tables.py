@@ -45,8 +45,10 @@ def by_epsilon(epsilons: Iterable[float]) -> dict[str, float]:
 
 
 def spread(values: Sequence[float], digits: int = 3, scale: float = 1.0) -> str:
-    """Mean ± standard deviation."""
-    return f"{scale * np.mean(values):.{digits}f} ± {scale * np.std(values):.{digits}f}" if len(values) else NONE
+    """Mean ± standard deviation; a number that stands alone has none."""
+    if len(values) < 2:
+        return f"{scale * values[0]:.{digits}f}" if len(values) else NONE
+    return f"{scale * np.mean(values):.{digits}f} ± {scale * np.std(values):.{digits}f}"
 
 
 def number(value: float | None, form: str = ".3f") -> str:

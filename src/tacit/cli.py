@@ -152,11 +152,18 @@ def _federate(command: argparse.ArgumentParser) -> None:
     for name, add_to, text in (
         ("keys", _federate_keys, "make keys and certificates"),
         ("coordinator", _federate_coordinator, "ask the parties and write the model; sees no data"),
+        ("align", _federate_align, "find the people whom all parties have, before a study"),
         ("party", _federate_party, "answer the coordinator from a table that stays here"),
+        ("cap", _federate_cap, "fix what all studies on the same people may give away together"),
+        ("ledger", _federate_ledger, "show every message that a party sent, and what is left of its cap"),
     ):
         part = parts.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         part.set_defaults(parser=part)
-        part.add_argument("--config", type=Path, required=True, metavar="STUDY", help="the study file (TOML)")
+        if name in ("cap", "ledger"):  # of all studies
+            add_to(part)
+            continue
+        part.add_argument("study", type=Path, nargs="?", metavar="STUDY", help="the study file (TOML)")
+        part.add_argument("--config", type=Path, metavar="STUDY", help="the same, with a name")
         add_to(part)
 
 
@@ -174,6 +181,19 @@ def _federate_coordinator(command: argparse.ArgumentParser) -> None:
     add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/coordinator)")
 
 
+def _federate_align(command: argparse.ArgumentParser) -> None:
+    add = command.add_mutually_exclusive_group(required=True).add_argument
+    add("--coordinator", action="store_true", help="intersect what the parties send")
+    add("--name", metavar="PARTY", help="the party, as the study calls it")
+    add = command.add_argument
+    add("--data", type=Path, help="the party's table: a csv, tsv (also .gz) or parquet file")
+    add("--id", metavar="COLUMN", help="whom a row is about")
+    add("--secret", type=Path, metavar="FILE", help="the secret that the parties share")
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
+    add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: as for coordinator and party)")
+
+
 def _federate_party(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--name", required=True, metavar="PARTY", help="as the study calls it")
@@ -185,7 +205,24 @@ def _federate_party(command: argparse.ArgumentParser) -> None:
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
     add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
+    add("--cap", type=Path, metavar="FILE", help="what all studies may give away (default: by the study file, or none)")
     add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/parties/PARTY)")
+
+
+def _federate_cap(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("file", type=Path, help="the file to make; it is never overwritten")
+    add("--epsilon", type=float, required=True, help="of all studies together")
+    add("--delta", type=float, required=True, help="of all studies together")
+    add("--people", required=True, metavar="TEXT", help="whom it is about, in your own words")
+    add("--adjacency", choices=_ADJACENCIES, default="add-remove", help="what neighbours are (default: %(default)s)")
+
+
+def _federate_ledger(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--cap", type=Path, metavar="FILE", help="the party's cap: the journals of all its studies are shown")
+    add("--journal", type=Path, action="append", default=[], metavar="FILE", help="a journal to show; repeat")
+    add("--html", type=Path, metavar="FILE", help="where to write the same as a page")
 
 
 def _demo(command: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.cost import first_fit, fits, main, memory, noise, one_pass
+from benchmarks.cost import files, first_fit, fits, main, memory, noise, one_pass, rates
 from benchmarks.frame.timing import least, medians
 
 
@@ -70,3 +70,36 @@ def test_whole_fits_are_set_next_to_those_of_scikit_learn(monkeypatch, tmp_path)
     told = [line for line in (tmp_path / "fits.md").read_text().splitlines() if "700 x 20" in line]
     assert len(told) == 4
     assert all("x of " in line for line in told)
+
+
+@pytest.mark.slow
+def test_fits_of_files_are_measured_and_predicted(tmp_path, monkeypatch):
+    monkeypatch.setattr(rates, "SAMPLE", 4_096)
+    files.main(["--rows", "4000", "--columns", "3", "--map", "4000", "--out", str(tmp_path)])
+    told = (tmp_path / "files.md").read_text().split("|---|---|---|\n")[1].splitlines()
+    assert [re.match(r"\| (\w+)", row)[1] for row in told] == [
+        "in",
+        "Parquet",
+        "Parquet",
+        "mapped",
+        "predicted",
+        "predicted",
+        "on",
+        "on",
+    ]
+
+
+def test_what_is_predicted_is_linear_in_rows_once_nothing_fits_memory():
+    known = rates.Rates(*[1e-9] * 7, fixed=0.5)
+    one, two = (rates.predicted(known, n, 20, 10) - 0.5 for n in (10**9, 2 * 10**9))
+    assert two == pytest.approx(2.0 * one, rel=0.02)
+    assert rates.predicted(known, 1, 1, 10) == pytest.approx(0.5)
+
+
+def test_rows_of_the_set_of_files_are_written_as_they_are_made(tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(files, "FILE_ROWS", 40)
+    files.make(tmp_path, 100, 3)
+    assert [parquet.read_table(path).num_rows for path in sorted(tmp_path.glob("*.parquet"))] == [40, 40, 20]
+    last = parquet.read_table(tmp_path / "part-00002.parquet")
+    assert last.column("x001").to_pylist() == files.some(80, 20, 3)[0][:, 1].tolist()

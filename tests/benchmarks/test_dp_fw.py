@@ -12,6 +12,7 @@ from benchmarks.dp_fw import methods, paper, problems, timing
 from benchmarks.dp_fw.__main__ import BENCHMARK
 from benchmarks.dp_fw.heap import Heap
 from benchmarks.dp_fw.page import FrankWolfePage
+from benchmarks.frame import sets
 from benchmarks.frame.records import Record
 from tacit.privacy import Budget
 from tacit.problems import LOGISTIC, SQUARED
@@ -165,6 +166,24 @@ def test_algorithm_one_by_scipy_makes_the_steps_of_the_library_where_there_is_no
         best = plain.best()
         assert one.step(t) == best
         plain.step(t, *best)
+
+
+def test_the_papers_own_sets_are_measured_where_the_folder_has_them(run, monkeypatch, tmp_path):
+    rows = "".join(f"{(-1) ** place} {place + 1}:2 {place + 50}:1\n" for place in range(40))
+    (tmp_path / "url_combined").write_text(rows, encoding="ascii")
+    monkeypatch.setattr(sets, "FOLDER", tmp_path)
+    problems.real.cache_clear()
+    monkeypatch.setattr(BENCHMARK, "full", BENCHMARK.full.but(iterations=3))
+    monkeypatch.setattr(FrankWolfePage, "figures", lambda *_: None)
+    records = run(BENCHMARK, "--parts", "table 4", "--sets", "url", "webspam")
+    assert run.measured == ["table 4, url "]  # the other is not there
+    assert {r.model for r in records} == {"leaky", "long", "short", "frank-wolfe", "auto", "not private", "majority"}
+    assert {(r.seed, r.size) for r in records} == {(0, (30, 3_231_961, 60))}
+    X, y = problems.real("url")
+    np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-6)
+    assert set(y) == {-1.0, 1.0}
+    assert "| url, 30 x 3,231,961, 2 a row | printed, not private | 0.732 | 0.826 | 0.894 |" in run.page("dp_fw")
+    problems.real.cache_clear()
 
 
 def test_brute_force_runs_once_on_shapes_with_fewer_rows_than_the_papers(run, monkeypatch, tiny):  # noqa: ARG001

@@ -12,6 +12,8 @@ from tacit.blocks import Bounded, ExactPasses, GridTable, Scaling, TableRows, ex
 from tacit.blocks.grid import Part
 from tacit.blocks.sums import Total, sum_over
 from tacit.kernels import exact as kernels
+from tacit.kernels import stored
+from tacit.kernels.given import Block
 from tacit.problems.bounds import Bounds
 from tests.solvers.support import bounded, either, rows, task
 
@@ -47,10 +49,10 @@ def weights_for(loss):
     return None if loss == "squared" else np.array([0.37, 2.9, 1.0])[: 2 if loss == "logistic" else 3]
 
 
-def sparse_table(n, d, seed):
+def sparse_table(n, d, seed, stored=0.3):
     """Rows of a table with many entries alike, dense and sparse, on the grid."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.3)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < stored)
     centre, scale = 0.2 * rng.normal(size=d), 0.5 + rng.random(d)
     scaling = Scaling(centre, scale, 3.0)
     return scaling.transform(X, "grid"), scaling.transform(TableRows(X), "grid")
@@ -88,13 +90,51 @@ def test_no_cut_and_no_order_of_the_rows_changes_a_bit(of, loss, monkeypatch):
 
 @every_sum
 @every_loss
-def test_a_sparse_table_has_the_sums_of_the_dense_one(of, loss):
+@pytest.mark.parametrize("stored", [0.3, 0.1])
+def test_a_sparse_table_has_the_sums_of_the_dense_one(of, loss, stored):
     n, d = 2_100, 9
-    dense, sparse = sparse_table(n, d, seed=8)
+    dense, sparse = sparse_table(n, d, 8, stored)
     targets = rows(loss, n, d, seed=9).targets
     one, other = (of(passes_over(loss, bounded(Z, targets), weights_for(loss)), d) for Z in (dense, sparse))
     np.testing.assert_array_equal(one, other)
     assert np.abs(one).max() > 0.0
+
+
+@every_loss
+@either.intercept
+@pytest.mark.parametrize("radius", [3.0, 8.0, 100.0])
+def test_second_moments_of_many_sparse_columns_are_those_of_the_dense_table(loss, fit_intercept, radius, monkeypatch):
+    """Rows that the clip leaves alone go by stored entries, in long blocks, the others by BLAS."""
+    n, d = 3_000, 300
+    dense, sparse = sparse_table(n, d, 8, stored=0.05)
+    targets = rows(loss, n, 2, seed=9).targets
+    for size in (kernels.LONG_BLOCK, 700):
+        monkeypatch.setattr(exact, "LONG_BLOCK", size)
+        of = [passes_over(loss, bounded(Z, targets), weights_for(loss), fit_intercept) for Z in (dense, sparse)]
+        np.testing.assert_array_equal(*(passes.second_moments(radius) for passes in of))
+
+
+def test_no_second_moment_of_a_long_sparse_block_overflows():
+    """Rows of the largest entries, stored, where all others are as large with the other sign."""
+    n, d = kernels.LONG_BLOCK, 16
+    entries = 4.0 * np.eye(d)[np.arange(n) % d]
+    at = np.arange(n) % d
+    block = Block(
+        stored.Zeros(
+            entries[entries > 0].astype(np.float32),
+            at.astype(np.int32),
+            np.arange(n + 1, dtype=np.int64),
+            np.full(d, -4.0, dtype=np.float32),
+        ),
+        1.0,
+        np.ones(n),
+        np.full(n, 16.0),
+    )
+    signs = np.where(np.eye(d)[np.arange(d)] > 0, 1, -1)
+    expected = (signs.T @ signs) * (n // d) * 2**42
+    found = exact._outer(block, math.inf, np.ones(2))
+    assert [int(entry) for entry in found[:d, :d].ravel()] == [int(entry) for entry in expected.ravel()]
+    assert found.max() == 2**57
 
 
 @every_loss
@@ -193,7 +233,7 @@ def test_nothing_beyond_four_scales_is_on_the_grid(store):
     X = np.array([[1e6, 0.0], [-1e6, 2.0], [0.0, 1.0]])
     wide = Bounds(np.array([-1e6, 0.0]), np.array([1e6, 2.0]))
     table = Scaling(np.zeros(2), np.ones(2), 3.0, bounds=wide).transform(store(X), "grid")
-    largest = [np.abs(block.rows if store is np.asarray else kernels.filled(block.rows, 0, 3)).max() for block in
+    largest = [np.abs(block.rows if store is np.asarray else stored.filled(block.rows, np.arange(3))).max() for block in
                Part(table, 1.0, np.ones(3), np.ones(3), 0, 3).blocks()]  # fmt: skip
     assert largest == [4.0]
 

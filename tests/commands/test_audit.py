@@ -74,7 +74,7 @@ def test_a_solver_is_asked_for_one_step_or_for_its_own_number(capsys):
     words = ("--solver", "gradient", "--trials", 20)
     assert tacit(capsys, "audit", *words)[1].startswith("gradient solver, logistic loss, add-remove, 2 Gaussian")
     own = tacit(capsys, "audit", *words, "--steps", "own")[1]
-    assert own.startswith("gradient solver, logistic loss, add-remove, 31 Gaussian releases\n")
+    assert own.startswith("gradient solver, logistic loss, add-remove, 17 Gaussian releases\n")
 
 
 @pytest.mark.parametrize("name", ["sgd", "dual"])

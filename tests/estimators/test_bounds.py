@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import config_context, linear_model
+from sklearn.base import is_classifier
 
 import tacit
 from tacit.solvers import FrankWolfe
@@ -126,6 +127,18 @@ def test_one_symmetric_pair_is_the_bound_on_entries_of_frank_wolfe(store):
     told = tacit.LogisticRegression(solver=solver, l1_radius=3.0, random_state=0).fit(X, y)
     same = tacit.LogisticRegression(solver=FrankWolfe(n_iter=20), bounds=(-2, 2), l1_radius=3.0, random_state=0)
     np.testing.assert_array_equal(same.fit(X, y).coef_, told.coef_)
+
+
+@every
+@pytest.mark.parametrize(("d", "store"), [(60, np.asarray), (60, sparse.csr_array), (2_001, sparse.csr_array)])
+def test_one_symmetric_pair_is_served_by_whatever_auto_takes_and_is_clipped_to(kind, d, store):
+    rng = np.random.default_rng(0)
+    X = 3.0 * rng.normal(size=(40, d)) * (rng.random((40, d)) < 0.1)
+    y = np.arange(40) % 2 if is_classifier(kind.make()) else rng.normal(size=40)
+    model = kind.make(bounds=(-1.0, 1.0), random_state=0).fit(store(X), y)
+    np.testing.assert_array_equal(model.predict(store(X)), model.predict(store(np.clip(X, -1.0, 1.0))))
+    if isinstance(model, tacit.LogisticRegression):
+        assert model.guarantee_.solver == ("frank-wolfe" if d == 60 else "one-shot")
 
 
 @pytest.mark.parametrize("key", ["a", 0])

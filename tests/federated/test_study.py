@@ -41,6 +41,7 @@ OTHERS = {
     "classes": ("no", "yes"),
     "fit_intercept": True,
     "random_state": None,
+    "membership": "agreed",
 }
 PROTOCOLS = [
     Marginals(),
@@ -69,7 +70,7 @@ def test_every_value_is_in_the_digest(field):
 
 
 def test_fields_and_their_options_are_all_told_apart():
-    assert len(fields(Study)) == 16
+    assert len(fields(Study)) == 17
     assert {field.name for field in fields(Study)} == {*OTHERS, "protocol", "sketch", "labels", "y_bounds"}
     digests = {replace(FULL, protocol=protocol, sketch=sketch).digest for protocol in PROTOCOLS for sketch in SKETCHES}
     assert len(digests) == len(PROTOCOLS) * len(SKETCHES)

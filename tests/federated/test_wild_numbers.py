@@ -40,6 +40,7 @@ class Wild:
 
     def __init__(self, protocol, release, number):
         self.name, self._protocol, self._release, self._number = protocol.name, protocol, release, number
+        self.beside, self.fresh = protocol.beside, protocol.fresh
 
     def answer(self, *arguments):
         answer = self._protocol.answer(*arguments)

@@ -191,8 +191,9 @@ def test_every_mechanism_has_a_case():
     # vertex is for the non-private limit.
     walked = {"SampledSteps", "Vertices", "VertexWalk", "BestVertex"}
     # Objective perturbation releases nothing by itself: tests/guarantees/test_objective.py audits it with its search.
-    # Thresholded counts have a delta of their own: tests/guarantees/test_thresholded.py.
-    elsewhere = {"ObjectivePerturbation", "Choice", "ThresholdedCounts"}
+    # Thresholded counts have a delta of their own: tests/guarantees/test_thresholded.py. Words are shares of sums that
+    # several parties add noise to: tests/federated/protocols/test_masked.py.
+    elsewhere = {"ObjectivePerturbation", "Choice", "ThresholdedCounts", "GaussianWords"}
     assert {type(case.mechanism).__name__ for case in CASES} == exported - walked - elsewhere
     others = {"Batches", "Sensitivity", "Tape", "VertexSampler", "contribution_units"}
     assert set(mechanisms.__all__) - exported == others

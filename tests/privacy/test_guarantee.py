@@ -208,6 +208,8 @@ def test_malformed_events_are_refused(values):
         {"seeded": 0},
         {"seeded": None},
         {"solver": 3},
+        {"disclosed": 3},
+        {"disclosed": "two\nlines"},
         {"adjacency": []},
         {"adjacency": "none"},
         {"more": 1},
@@ -219,15 +221,15 @@ def test_malformed_guarantees_are_refused(change):
         Guarantee.from_json(json.dumps({**GOOD, **change}))
 
 
-@pytest.mark.parametrize("missing", sorted(set(GOOD) - {"unit", "n_units", "d0"}))
+@pytest.mark.parametrize("missing", sorted(set(GOOD) - {"unit", "n_units", "d0", "disclosed"}))
 def test_missing_fields_are_refused(missing):
     values = {name: value for name, value in GOOD.items() if name != missing}
-    with pytest.raises(ValueError, match="a guarantee has exactly the fields adjacency, d0, delta, epsilon"):
+    with pytest.raises(ValueError, match="a guarantee has exactly the fields adjacency, d0, delta, disclosed, epsilon"):
         Guarantee.from_dict(values)
 
 
 def test_a_guarantee_from_before_there_were_units_is_about_rows():
-    older = {name: value for name, value in GOOD.items() if name not in ("unit", "n_units", "d0")}
+    older = {name: value for name, value in GOOD.items() if name not in ("unit", "n_units", "d0", "disclosed")}
     said = Guarantee.from_dict(older)
     assert said == Guarantee.from_dict(GOOD)
     assert (said.unit, said.n_units) == ("row", said.n_rows)

@@ -7,6 +7,9 @@ source      `Source`: rows that are not all in memory, in parts; `Kept`: the sam
 here        `ThisMachine`: parts that this process reads, on all cores
 scratch     `Scratch`: arrays in memory, or in a file without a name
 reading     what users hand over as blocks of rows, opened and checked
+partitions  Dask arrays and data frames, in parts for a fit and row by row for a prediction
+cluster     `Cluster`: parts on the workers of a Dask client
+workers     what runs there
 files       Parquet and CSV files, and what pyarrow holds
 grid        `GridTable`: dense rows, and sparse tables, on a grid, in parts
 sums        `sum_over`: one pass over parts as an exact sum, on all cores

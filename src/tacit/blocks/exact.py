@@ -22,7 +22,8 @@ from tacit.blocks.products import product
 from tacit.blocks.source import Kept
 from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
 from tacit.kernels import exact as kernels
-from tacit.kernels.exact import CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, LONG_BLOCK, WEIGHTS
+from tacit.kernels import stored
+from tacit.kernels.exact import BLOCK, CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, LONG_BLOCK, WEIGHTS
 from tacit.kernels.given import Block
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
@@ -30,6 +31,7 @@ from tacit.problems.task import LinearTask
 _WIDE = 256  # columns
 _LARGEST = 2.0**1000  # l1 norm of weights, far below where margins overflow
 _CELLS = 2**17  # of rows that are copied at a time, of which there are 512 or more
+_FILLED = 1 / 8  # of the entries of sparse rows: above that, BLAS is as fast on dense ones
 _AHEAD = 1.0 - 2.0**-20  # by which rows of `curvature_times` are shorter than is stated
 
 
@@ -134,9 +136,12 @@ class ExactPasses:
         """A sum over rows clipped to `radius`, times the roots of their weights over 2^down so that none is above 1."""
         down = -(-_power(self.heaviest) // 2)
         roots = np.sqrt(self._weights) / 2.0**down
-        # A matrix of many columns is held once: BLAS has threads of its own for it.
-        run = in_turn if self._is_here and kernel is _outer and self._task.d >= _WIDE else self._run
-        return sum_over(self._parts, kernel, radius * SHRINK, roots, run=run), 2 * (down - GRID)
+        run, parts = self._run, self._parts
+        if self._is_here and kernel is _outer and self._task.d >= _WIDE:
+            run = in_turn  # a matrix of many columns is held once: BLAS has threads of its own for it
+            if self._is_sparse:
+                parts = [replace(parts[0], end=parts[-1].end, size=LONG_BLOCK)]
+        return sum_over(parts, kernel, radius * SHRINK, roots, run=run), 2 * (down - GRID)
 
 
 def _power(size: float) -> int:
@@ -155,18 +160,22 @@ def _coefficient_bits(largest: float, outputs: int) -> int:
 def _write_norms(part: Part) -> None:
     """The norms of a part's rows, into its own place."""
     for block in part.blocks():
-        norms = kernels.sparse_norms if isinstance(block.rows, kernels.Zeros) else kernels.dense_norms
+        norms = stored.sparse_norms if isinstance(block.rows, stored.Zeros) else kernels.dense_norms
         norms(block.rows, block.bias, block.norms)
 
 
-def _pieces(block: Block[Any]) -> Iterator[tuple[slice, Any]]:
-    """Rows of the block, dense, a few at a time where they are long: each is copied in double precision."""
-    sparse, n = isinstance(block.rows, kernels.Zeros), len(block.norms)
+def _pieces(block: Block[Any], some: Integers | None = None) -> Iterator[tuple[Any, Any]]:
+    """Rows of the block, or some of them, dense, a few at a time where they are long: each is copied in float64."""
+    sparse, n = isinstance(block.rows, stored.Zeros), len(block.norms)
     width = len(block.rows.zero) if sparse else block.rows.shape[1]
-    size = max(512, _CELLS // width)
-    for start in range(0, max(n, 1), size):
-        end = min(start + size, n)
-        yield slice(start, end), kernels.filled(block.rows, start, end) if sparse else block.rows[start:end]
+    size = min(max(512, _CELLS // width), BLOCK)
+    for start in range(0, max(n, 1) if some is None else len(some), size):
+        cut = slice(start, min(start + size, n))
+        places = np.arange(cut.start, cut.stop) if some is None else some[start : start + size]
+        if sparse:
+            yield places, stored.filled(block.rows, places)
+        else:
+            yield cut, block.rows[cut]
 
 
 def _of_class(weights: Floats, targets: Floats) -> Floats:
@@ -180,7 +189,7 @@ def _whole(sums: Floats) -> Integers:
 
 def _one_gradient(block: Block[Any], bias: float, w: Floats, rule: kernels.Rule) -> Integers:
     """The sum of clipped gradients of one output, with another entry for the intercept."""
-    gradient = kernels.sparse_gradient if isinstance(block.rows, kernels.Zeros) else kernels.dense_gradient
+    gradient = stored.sparse_gradient if isinstance(block.rows, stored.Zeros) else kernels.dense_gradient
     return gradient(block._replace(bias=bias), w, rule)
 
 
@@ -196,22 +205,43 @@ def _class_gradient(block: Block[Any], bias: float, W: Floats, rule: kernels.Rul
     return _whole(np.ldexp(total, GRID))
 
 
-def _scaled(block: Block[Any], radius: float, roots: Floats) -> Iterator[Floats]:
+def _factors(block: Block[Any], radius: float, roots: Floats) -> Floats:
+    """What rows are multiplied by: for the clip, and for their class."""
+    return np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
+
+
+def _scaled(block: Block[Any], factors: Floats, some: Integers | None = None) -> Iterator[Floats]:
     """Rows of the block in steps."""
-    factors = np.minimum(1.0, radius / np.maximum(block.norms, 1e-300)) * _of_class(roots, block.targets)
-    for cut, rows in _pieces(block):
+    for cut, rows in _pieces(block, some):
         yield kernels.scaled(rows, block.bias, factors[cut])
 
 
 def _outer(block: Block[Any], radius: float, roots: Floats) -> Integers:
+    factors = _factors(block, radius, roots)
+    if isinstance(block.rows, stored.Zeros):
+        return _outer_of_stored(block, factors, roots)
     total: Any = 0.0
-    for rows in _scaled(block, radius, roots):
+    for rows in _scaled(block, factors):
         total += product(rows.T, rows)
     return _whole(np.asarray(total))
 
 
+def _outer_of_stored(block: Block[Any], factors: Floats, roots: Floats) -> Integers:
+    """By stored entries, but for rows that are clipped, which differ in all columns, and where most are stored."""
+    n, d = len(factors), len(block.rows.zero)
+    total, left = np.zeros((d + 1, d + 1), dtype=np.int64), np.ones(n, dtype=np.bool_)
+    for root in np.unique(roots) if len(block.rows.data) <= _FILLED * n * d else ():
+        alike = factors == root
+        stored.add_outer(block.rows, block.bias, np.flatnonzero(alike), root, total)
+        left &= ~alike
+    for rows in _scaled(block, factors, np.flatnonzero(left)):
+        total += _whole(product(rows.T, rows))
+    return total
+
+
 def _squares(block: Block[Any], radius: float, roots: Floats) -> Integers:
-    return _whole(np.sum([np.square(rows).sum(axis=0) for rows in _scaled(block, radius, roots)], axis=0))
+    factors = _factors(block, radius, roots)
+    return _whole(np.sum([np.square(rows).sum(axis=0) for rows in _scaled(block, factors)], axis=0))
 
 
 def _images(

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tacit.blocks.reading import AT_ONCE, ChangedRowsError, quietly, without
+from tacit.blocks.reading import AT_ONCE, MISSING, ChangedRowsError, quietly, without
 
 
-def file_parts(paths: Sequence[Any], target: str | None) -> list[Any]:
+def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] | None = None) -> list[Any]:
     """The parts of files, each named once; `*` and `?` stand for any letters."""
     found = [name for path in paths for name in _named(str(path))]
     if len({Path(name).resolve() for name in found}) < len(found):
         raise ValueError("a file is named twice, and its rows would count twice")
-    return [part for name in found for part in _parts(_File.now(name), target)]
+    return [part for name in found for part in _parts(File.now(name), target, texts)]
 
 
 def _named(path: str) -> list[str]:
@@ -31,7 +31,7 @@ def _named(path: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _File:
+class File:
     """A file, as it was when the fit began."""
 
     path: str
@@ -39,20 +39,20 @@ class _File:
     time: int
 
     @classmethod
-    def now(cls, path: str) -> "_File":
+    def now(cls, path: str) -> "File":
         told = Path(path).stat()
         return cls(path, told.st_size, told.st_mtime_ns)
 
     def check(self) -> None:
         """Stop if it is another one."""
-        if not Path(self.path).exists() or _File.now(self.path) != self:
+        if not Path(self.path).exists() or File.now(self.path) != self:
             raise ChangedRowsError(f"{self.path} has changed since the fit began")
 
 
-def _parts(file: _File, target: str | None) -> list[Any]:
+def _parts(file: File, target: str | None, texts: Sequence[Any] | None) -> list[Any]:
     name = file.path.lower()
     if name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")):
-        return [CsvPart(file, target)]
+        return [CsvPart(file, target, texts)]
     if not name.endswith((".parquet", ".pq")):
         raise ValueError(f"{file.path}: files end in .parquet, .csv or .csv.gz")
     groups = _parquet().ParquetFile(file.path).metadata.num_row_groups
@@ -71,7 +71,7 @@ def _parquet() -> Any:
 class ParquetPart:
     """A row group of a Parquet file."""
 
-    file: _File
+    file: File
     group: int
     target: str | None
     is_typed = is_slow = True
@@ -88,10 +88,14 @@ class ParquetPart:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CsvPart:
-    """A CSV file, which has to be read from its start. Its types are read off the rows, so they declare nothing."""
+    """A CSV file, which has to be read from its start. Its types are read off the rows, so they declare nothing.
 
-    file: _File
+    Where `texts` are told, by name or number, these columns are text whatever they hold, and the others are numbers.
+    """
+
+    file: File
     target: str | None
+    texts: Sequence[Any] | None = None
     is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
@@ -101,10 +105,34 @@ class CsvPart:
         except ImportError as error:
             raise ImportError("reading CSV needs pandas: pip install 'tacit[cli]'") from error
         self.file.check()
-        with pandas.read_csv(self.file.path, chunksize=AT_ONCE) as chunks:
+        told = {} if self.texts is None else self._kinds(pandas.read_csv(self.file.path, nrows=0).columns)
+        with pandas.read_csv(self.file.path, chunksize=AT_ONCE, **told) as chunks:
             for chunk in quietly(self.file.path, chunks):
-                yield without(chunk, self.target)
+                yield without(_by_kind(chunk, told) if told else chunk, self.target)
         self.file.check()
+
+    def _kinds(self, names: Any) -> dict[str, Any]:
+        """What pandas is told of the columns, so that it takes no cell for a reason to choose a type."""
+        features = [name for name in names if name != self.target]
+        texts = {name if isinstance(name, str) else features[name] for name in self.texts or ()}
+        empty = {name: [""] if name in texts else list(MISSING) for name in features}
+        return {
+            "dtype": {name: str for name in features if name in texts},
+            "keep_default_na": False,
+            "na_values": empty,
+        }
+
+
+def _by_kind(table: Any, told: dict[str, Any]) -> Any:
+    """Texts as objects, whatever version of pandas read them. A column that should be numbers and is not raises."""
+    from pandas.api import types
+
+    for name in told["na_values"]:
+        if name in told["dtype"]:
+            table[name] = table[name].astype(object).where(table[name].notna(), None)
+        elif not types.is_numeric_dtype(table[name]):
+            raise ValueError(f"column {name!r} holds something else than numbers: name it in `parse` or `categories`")
+    return table
 
 
 def arrow_parts(table: Any, target: str | None) -> list[Any]:

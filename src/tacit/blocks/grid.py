@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
-from tacit.kernels.exact import BLOCK, FARTHEST, GRID, Zeros
+from tacit.kernels.exact import BLOCK, FARTHEST, GRID
 from tacit.kernels.given import Block
+from tacit.kernels.stored import Zeros
 
 
 class TableRows(csr_array):

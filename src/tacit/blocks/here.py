@@ -20,6 +20,8 @@ _CELLS = 2**19  # of rows that are read from the scratch at a time: eight blocks
 class ThisMachine:
     """The place of rows that this process reads. It is closed when a fit ends."""
 
+    is_here = True
+
     def __init__(self) -> None:
         self._scratch = Scratch()
 
@@ -69,20 +71,21 @@ def _gathered(blocks: Iterator[Block[Any]]) -> Iterator[Block[Any]]:
         start, most = 0, BLOCK * max(1, min(8, _CELLS // (BLOCK * block.rows.shape[1])))
         while start < len(block.targets) or (empty and start == 0):
             end = start + most - count
-            held.append(_between(block, start, end))
+            held.append(between(block, start, end))
             count, start, empty = count + len(held[-1].targets), end, False
             if count == most:
-                yield _joined(held)
+                yield joined(held)
                 held, count = [], 0
     if held:
-        yield _joined(held)
+        yield joined(held)
 
 
-def _between(block: Block[Any], start: int, end: int) -> Block[Any]:
+def between(block: Block[Any], start: int, end: int) -> Block[Any]:
+    """The rows from one place to another."""
     return Block(block.rows[start:end], block.bias, block.targets[start:end], block.norms[start:end])
 
 
-def _joined(blocks: Sequence[Block[Any]]) -> Block[Any]:
+def joined(blocks: Sequence[Block[Any]]) -> Block[Any]:
     """One block of its own memory: what it was cut from is not held."""
     rows, targets, norms = (
         np.concatenate(arrays)
@@ -102,7 +105,7 @@ class _Bounded:
     def blocks(self) -> Iterator[Block[Any]]:
         targets, norms, rows = self.arrays.read()
         whole = Block(rows, self.bias, targets, norms)
-        return (_between(whole, start, start + BLOCK) for start in range(0, max(self.rows, 1), BLOCK))
+        return (between(whole, start, start + BLOCK) for start in range(0, max(self.rows, 1), BLOCK))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,8 +131,8 @@ class Spooled:
         """As the part gives them; without the names of columns when they are read again."""
         if self._held is not None:
             for arrays, labels in self._held:
-                X, y = arrays.read()
-                yield X, labels[y] if len(labels) else y
+                X, *y = arrays.read()
+                yield X, None if not y else labels[y[0]] if len(labels) else y[0]
             return
         held: list[Any] = []
         for X, y in self.part.tables():
@@ -140,10 +143,12 @@ class Spooled:
 
     def _put(self, X: Any, y: Any) -> tuple[Held | Filed, NDArray[Any]] | None:
         """Rows and targets in the scratch, and what the numbers of labels mean; None for what is no numbers."""
-        if y is None or hasattr(X, "tocsr"):
+        if hasattr(X, "tocsr"):
             return None
         try:
             rows = check_array(X, ensure_all_finite=False, dtype=[np.float64, np.float32], ensure_min_samples=0)
+            if y is None:
+                return self._scratch.put(np.ascontiguousarray(rows)), np.empty(0)
             labels, targets = np.empty(0), np.asarray(y)
             if targets.dtype.kind not in "biuf":
                 labels, targets = np.unique(targets, return_inverse=True)

@@ -19,18 +19,24 @@ from tacit._types import Floats
 from tacit.blocks.here import ThisMachine
 from tacit.blocks.source import Raw, Source
 from tacit.blocks.table import canonical, is_sparse
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.problems.bounds import truths
 
 FLOATS = [np.float64, np.float32]
 ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": "allow-nan"}
 """What a table may be: arrays or CSR, with NaN for what is missing."""
 
+FREELY: dict[str, Any] = {"dtype": FLOATS, "ensure_all_finite": False, "ensure_min_samples": 0}
+"""What rows may be that were checked before."""
+
 AT_ONCE = 65_536
 """Rows of a file that are read at a time."""
 
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+"""Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
+
 _MOST_LABELS = 1_000
-_AGAIN = "the rows must be the same whenever they are read again, and they have changed since the first pass"
+AGAIN = "blocks must give the same rows whenever they are read again, and they have changed since the first pass"
 
 Targets = Literal["labels", "numbers", "none"]
 
@@ -47,7 +53,7 @@ class ChangedRowsError(ValueError):
 
 
 class Seen(NamedTuple):
-    """What the first pass tells of some rows: all of it is public, but for `problem`, which quotes no cell."""
+    """What the first pass tells of some rows. It is public, but for `holes` and `problem`, which quotes no cell."""
 
     rows: int = 0
     columns: int | None = None
@@ -56,6 +62,13 @@ class Seen(NamedTuple):
     labels: NDArray[Any] | None = None
     sparse: bool = False
     problem: tuple[str, str] | None = None
+    kinds: Any = None  # of columns that are not all numbers
+    holes: tuple[int, ...] = ()  # columns of numbers in which something is missing: private
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """The labels of all classes; numbers that stand for none where there are none."""
+        return np.zeros(2) if self.labels is None else self.labels
 
     def joined(self, other: "Seen") -> "Seen":
         """Of both; one without columns has seen nothing yet."""
@@ -66,15 +79,17 @@ class Seen(NamedTuple):
         typed = tuple(place for place in self.truths if place in other.truths)
         labels = None
         if self.labels is not None and other.labels is not None:
+            if (self.labels.dtype.kind in "biuf") != (other.labels.dtype.kind in "biuf"):
+                return self._replace(problem=("ValueError", "y must hold labels of one kind: all numbers, or all text"))
             labels = np.unique(np.concatenate([self.labels, other.labels]))
             if len(labels) > _MOST_LABELS:
                 problem = "ValueError", f"y holds more than {_MOST_LABELS:,} classes: a regressor is for numbers"
-        if (self.columns, self.names) != (other.columns, other.names):
-            problem = "ValueError", "blocks must have the same columns, in the same order"
+        if (self.columns, self.names, self.kinds) != (other.columns, other.names, other.kinds):
+            problem = "ValueError", "blocks must have the same columns of the same types, in the same order"
         if self.sparse != other.sparse:
             problem = "ValueError", "blocks must be all dense or all sparse"
-        rows = self.rows + other.rows
-        return Seen(rows, self.columns, self.names, typed, labels, self.sparse, problem)
+        rows, holes = self.rows + other.rows, tuple(sorted({*self.holes, *other.holes}))
+        return Seen(rows, self.columns, self.names, typed, labels, self.sparse, problem, self.kinds, holes)
 
 
 @dataclass(eq=False, repr=False)
@@ -88,7 +103,11 @@ class Reading:
     def seen(self, targets: Targets, *, trusted: bool = False) -> Seen:
         """The first pass: what is bad in any block raises here."""
         self.parts = self.place.spooled(self.parts)
-        found = list(self.place.run(partial(_seen, targets, trusted), self.parts))
+        return self.joined(self.place.run(partial(_seen, targets, trusted), self.parts))
+
+    def joined(self, seen: Iterable[Seen]) -> Seen:
+        """What was seen of all parts; raises what is bad in any of them."""
+        found = list(seen)
         whole = found[0]
         for other in found[1:]:
             whole = whole.joined(other)
@@ -99,6 +118,14 @@ class Reading:
             raise ValueError(f"blocks must hold at least two rows together, got {whole.rows}")
         self.rows = tuple(one.rows for one in found)
         return whole
+
+    def check_here(self, who: str) -> None:
+        """Refuse rows that this process does not read by itself."""
+        if not self.place.is_here:
+            raise TypeError(
+                f"{who} reads rows where the fit runs, and takes no partitions on the workers of a Dask client; without"
+                " a client this machine computes them, a partition at a time"
+            )
 
     def source(self, columns: int, encode: Callable[[Any], Floats]) -> Source:
         """The rows as numbers, for the passes of a fit."""
@@ -117,13 +144,14 @@ def _seen(targets: Targets, trusted: bool, part: Part) -> Seen:
     found = Seen()
     try:
         for X, y in part.tables():
-            found = found.joined(_of_table(X, y, targets, trusted or bool(getattr(part, "is_typed", False))))
+            found = found.joined(seen_table(X, y, targets, trusted=trusted or bool(getattr(part, "is_typed", False))))
     except (TypeError, ValueError) as error:
         return Seen(problem=(type(error).__name__, str(error)))
     return found
 
 
-def _of_table(X: Any, y: Any, targets: Targets, trusted: bool) -> Seen:
+def seen_table(X: Any, y: Any, targets: Targets, *, trusted: bool) -> Seen:
+    """What a table holds; what is bad raises."""
     checker = BaseEstimator()
     options: dict[str, Any] = {**ROWS, "ensure_min_samples": 0}
     typed = truths(X, trusted=trusted)
@@ -152,6 +180,7 @@ class Numbers:
     encode: Callable[[Any], Floats]
     part: Part
     rows: int
+    sparse: bool = False  # whether CSR rows stay so
 
     def blocks(self) -> Iterator[Raw]:
         """Its rows; stops if there are more or fewer than in the first pass, or others."""
@@ -160,36 +189,49 @@ class Numbers:
             raw = self._raw(X, y)
             seen += -1 if raw is None else raw.X.shape[0]
             if raw is None or seen > self.rows or raw.X.shape[1] != self.columns:
-                raise ChangedRowsError(_AGAIN)
+                raise ChangedRowsError(AGAIN)
             yield raw
         if seen != self.rows:
-            raise ChangedRowsError(_AGAIN)
+            raise ChangedRowsError(AGAIN)
         if self.rows == 0:
             yield Raw(np.empty((0, self.columns)), np.empty(0))
 
     def _raw(self, X: Any, y: Any) -> Raw | None:
         """Numbers; None if there are none, in place of an error that would quote what there is."""
         try:
-            rows = check_array(X, ensure_all_finite=False, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=0)
-            dense = canonical(rows).toarray() if hasattr(rows, "toarray") else np.ascontiguousarray(rows)
+            rows = check_array(X, accept_sparse="csr", **FREELY)
+            if is_sparse(rows) < self.sparse:
+                return None
+            kept: Any = canonical(rows) if is_sparse(rows) else np.ascontiguousarray(rows)
+            kept = kept.toarray() if is_sparse(rows) and not self.sparse else kept
             targets = np.empty(0) if y is None else self.encode(np.asarray(y))
         except (TypeError, ValueError, OverflowError):
             return None
-        return Raw(dense, targets) if y is None or len(targets) == len(dense) else None
+        return Raw(kept, targets) if y is None or len(targets) == kept.shape[0] else None
 
 
 # ---- what can be opened
 
 
-def opened(blocks: Any, target: str | None = None) -> Reading:
-    """The parts of files, tables, or blocks of rows in an iterable that starts over."""
+def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] | None = None) -> Reading:
+    """The parts of files, tables, or blocks of rows in an iterable that starts over.
+
+    Where `texts` are given, these columns of a CSV file are text, and all others numbers. Else a reader of CSV files
+    may take them as it likes: then all of them have to be numbers.
+    """
+    if isinstance(blocks, Reading):
+        return blocks
     room, kind = type(blocks).__module__.partition(".")[0], type(blocks).__name__
     if target is not None and not isinstance(target, str):
         raise TypeError(f"target must be the name of a column, got {target!r}")
     if is_path(blocks) or (isinstance(blocks, list | tuple) and blocks and all(map(is_path, blocks))):
         from tacit.blocks.files import file_parts
 
-        return Reading(file_parts([blocks] if is_path(blocks) else blocks, target))
+        return Reading(file_parts([blocks] if is_path(blocks) else blocks, target, texts))
+    if is_lazy(blocks):
+        from tacit.blocks.partitions import opened_lazily
+
+        return opened_lazily(blocks, target=target)
     if room == "pyarrow":
         from tacit.blocks.files import arrow_parts
 

@@ -40,7 +40,9 @@ Blocks = Callable[[Any], Iterator[Block[Any]]]
 
 
 class Place(Protocol):
-    """Where parts are, and who reads them."""
+    """Where parts are, and who reads them. `is_here` says that this process does, and may read them by itself too."""
+
+    is_here: bool
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterable[Any]:
         """What the function returns for every part, in the order of the parts."""

@@ -53,7 +53,7 @@ class Total:
 
     def floats(self, power: int) -> Floats:
         """Times 2^power: the nearest float64, in one rounding, as both numbers have fewer than 53 bits."""
-        return np.ldexp(np.ldexp(self.high.astype(np.float64), _LOW) + self.low, power)
+        return np.ldexp(self.high.astype(np.float64) * 2.0**_LOW + self.low, power)
 
 
 def sum_over(
@@ -88,7 +88,8 @@ def _of_part(kernel: Kernel, public: tuple[Any, ...], at_once: int, part: Readab
 
 
 def _carried(found: Total | None, held: Integers) -> Total:
-    more = Total(held >> _LOW, held & (2**_LOW - 1))
+    low = held & (2**_LOW - 1)
+    more = Total(np.right_shift(held, _LOW, out=held), low)
     return more if found is None else found + more
 
 

@@ -32,6 +32,7 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     Where numbers are asked for dates are refused by their type: some frames would turn them into numbers. A sum of the
     largest numbers is no reason to warn: it would tell of the rows.
     """
+    refuse_lazy(estimator, *data)
     if options.get("dtype") is not None:
         _refuse_dates(data[0])
     try:
@@ -42,6 +43,21 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         message = _of_column(data[0], str(error)) or without_data(str(error))
     # Outside the handler, so that the error that quotes the data is not this one's context.
     raise told(message)
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether it is a collection of Dask, whose rows are not there yet."""
+    return hasattr(type(value), "__dask_graph__")
+
+
+def refuse_lazy(who: Any, *data: Any) -> None:
+    """Refuse collections of Dask where they would be pulled into memory whole."""
+    if any(map(is_lazy, data)):
+        name = who if isinstance(who, str) else type(who).__name__
+        raise TypeError(
+            f"{name} takes no Dask collections here, and does not pull them into memory by itself: call compute() on"
+            " what fits there"
+        )
 
 
 def _refuse_dates(X: Any) -> None:

@@ -5,6 +5,7 @@ in the middle, in increasing order of value.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,14 +17,17 @@ LIMIT = 3.0  # values are clipped to this many scales from the centre
 _HALVINGS = 50
 
 
+@lru_cache(maxsize=256)
 def bin_values(low: int, high: int) -> Floats:
-    """What the bins stand for, in increasing order."""
+    """What the bins stand for, in increasing order; the array is shared, and cannot be changed."""
     powers = np.ldexp(1.0, np.arange(low, high + 1))
-    return np.concatenate([-powers[::-1], [0.0], powers])
+    values = np.concatenate([-powers[::-1], [0.0], powers])
+    values.setflags(write=False)
+    return values
 
 
 def surviving(counts: Floats, noise: float, columns: int, *, signed: bool = False) -> Flags:
-    """Bins whose counts stand out of the noise, and their neighbours that still do.
+    """Bins whose counts stand out of the noise, and their neighbours that still do; of one histogram, or of each row.
 
     A bin stands out by itself or together with its two neighbours, as values of one magnitude fall into several bins.
     A seed is a bin above the largest noise expected in all bins of all columns, with a margin, because one false seed
@@ -32,38 +36,44 @@ def surviving(counts: Floats, noise: float, columns: int, *, signed: bool = Fals
     are stricter. In `signed` histograms the middle bin is zero, which has no neighbours: the smallest size that there
     is a bin for is not near it, and next to many zeros it would be taken for the size of a column.
     """
-    bins = len(counts)
+    bins = counts.shape[-1]
     if noise == 0.0:
         return counts > 0
     alone = columns == 1
     sure = 5.0 if alone else math.sqrt(2.0 * math.log(2.0 * columns * bins)) + 0.5
     least, joining = (5.0, 2.0) if alone else (3.4, 1.0)  # deviations of a column's best, and of its neighbours
-    padded = np.concatenate([[0.0], counts, [0.0]])
-    triples = np.stack([padded[:-2], padded[1:-1], padded[2:]])
-    together = triples.sum(axis=0) / math.sqrt(3.0)
-    several = together > triples.max(axis=0)  # three bins say more than any of them
+    triples = _with_neighbours(counts, 0.0)
+    together = (triples[0] + triples[1] + triples[2]) / math.sqrt(3.0)
+    most = triples.max(axis=0)
+    several = together > most  # three bins say more than any of them
     outstanding = np.where(several, together, counts)
     seeds = outstanding > noise * sure
-    seeds[int(np.argmax(outstanding))] |= bool(outstanding.max() > noise * least)
-    keep = seeds & ~several
-    for seed in np.flatnonzero(seeds & several):
-        near = slice(max(0, int(seed) - 1), int(seed) + 2)
-        keep[near] |= counts[near] >= min(noise * joining, float(counts[near].max()))
+    best = np.arange(bins) == outstanding.argmax(axis=-1)[..., None]
+    seeds |= best & (outstanding > noise * least)
+    # Around a seed of three bins each of them joins that is above what joins, or is the largest.
+    enough = np.where(seeds & several, np.minimum(noise * joining, most), np.inf)
+    keep = (seeds & ~several) | (counts >= _with_neighbours(enough, np.inf).min(axis=0))
     candidates = counts > 2.0 * noise
     for step in (1, -1):
-        grown = keep[::step]
-        allowed = candidates[::step]
+        grown, allowed = keep[..., ::step], candidates[..., ::step]
         for k in range(1, bins):
-            if grown[k - 1] and allowed[k] and not (signed and k - 1 == bins // 2):
-                grown[k] = True
+            if not (signed and k - 1 == bins // 2):
+                grown[..., k] |= grown[..., k - 1] & allowed[..., k]
     return keep
+
+
+def _with_neighbours(values: Floats, beyond: float) -> Floats:
+    """For each bin the value to its left, its own, and that to its right."""
+    outside = np.full((*values.shape[:-1], 1), beyond)
+    padded = np.concatenate([outside, values, outside], axis=-1)
+    return np.stack([padded[..., :-2], padded[..., 1:-1], padded[..., 2:]])
 
 
 def rough_centre(counts: Floats, keep: Flags) -> tuple[float, int]:
     """The median bin's value, and the largest exponent that survived (0 if only the zero bin did)."""
     values = bin_values(-WIDEST, WIDEST)
     mass = np.where(keep, np.maximum(counts, 0.0), 0.0)
-    middle = int(np.searchsorted(np.cumsum(mass), mass.sum() / 2))
+    middle = int(mass.cumsum().searchsorted(mass.sum() / 2))
     magnitudes = np.abs(values[keep])
     magnitudes = magnitudes[magnitudes > 0]
     top = round(math.log2(magnitudes.max())) if len(magnitudes) else 0
@@ -74,16 +84,16 @@ def centre_and_scale(counts: Floats, keep: Flags, rough: float, top: int) -> tup
     """From the histogram around `rough`: the mean, and the larger of the deviation and 0.3 of the far 2%."""
     values = bin_values(top - BELOW, top + ABOVE)
     mass = np.where(keep, np.maximum(counts, 0.0), 0.0)
-    fallback = math.ldexp(1.0, top) / 3.0
-    if mass.sum() <= 0.0:
+    fallback, total = math.ldexp(1.0, top) / 3.0, mass.sum()
+    if total <= 0.0:
         return rough, fallback
-    mass = mass / mass.sum()
+    mass = mass / total
     mean = float(mass @ values)
     variance = float(mass @ (values - mean) ** 2)
     distance = np.abs(values - mean)
-    order = np.argsort(-distance)
-    far = distance[order][np.cumsum(mass[order]) >= 0.02]
-    scale = max(math.sqrt(variance), 0.3 * float(far[0])) if variance > 0.0 else 0.2 * abs(mean)
+    order = (-distance).argsort()
+    far = float(distance[order[mass[order].cumsum().searchsorted(0.02)]])
+    scale = max(math.sqrt(variance), 0.3 * far) if variance > 0.0 else 0.2 * abs(mean)
     return rough + mean, scale if scale > 0.0 else fallback
 
 
@@ -92,7 +102,7 @@ def other_value(counts: Floats, rough: float, top: int, least: float) -> float |
 
     Bins that hold no more than `least` do not count as further values: they may have joined by their noise.
     """
-    order = np.argsort(-counts)
+    order = (-counts).argsort()
     values = rough + bin_values(top - BELOW, top + ABOVE)[order]
     if counts[order[1]] <= 0.0 or counts[order[2]] > least or np.all(values[:2] != 0.0):
         return None

@@ -93,7 +93,7 @@ class MagnitudeScale:
 
     def _outstanding(self, counts: Floats, noise: float) -> Floats:
         """The counts that stand out of the noise, each column by itself; zero in place of the others."""
-        keep = np.array([magnitudes.surviving(row, noise, self.d, signed=True) for row in counts])
+        keep = magnitudes.surviving(counts, noise, self.d, signed=True)
         return np.where(keep, np.maximum(counts, 0.0), 0.0)
 
     def _histograms(

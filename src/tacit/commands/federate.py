@@ -1,22 +1,36 @@
 """`tacit federate`: a study between organisations, each running its own command."""
 
 from argparse import Namespace
+from contextlib import closing, nullcontext
+from importlib import import_module
 from pathlib import Path
 
 from tacit.commands import say, tables
+from tacit.commands.asked import fill as fill_word
 from tacit.commands.schema import named, quoted, split
-from tacit.federated import Coordinator, Node, Party, Study, fitted_model
+from tacit.federated import Cap, Coordinator, Node, Party, Study, fitted_model
+from tacit.federated.disclosures import DisclosureStore
+from tacit.federated.matching import Matcher
+from tacit.federated.proposal import Proposal, is_proposal
+from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
 from tacit.modelfiles import Column, save
 
+DISCLOSURES = "disclosures.sqlite"  # in a state folder
 _ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it holds
 
 
 def run(arguments: Namespace) -> int:
     """Play the part that was asked for."""
+    if hasattr(arguments, "study"):
+        if (arguments.config is None) == (arguments.study is None):
+            raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
+        arguments.config = arguments.config or arguments.study
     try:
+        if arguments.part in ("align", "ledger", "cap"):
+            return import_module(f"tacit.commands.federate_{arguments.part}").run(arguments)
         return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
     except KeyboardInterrupt:
         say("stopped; the same command goes on from here")
@@ -25,7 +39,7 @@ def run(arguments: Namespace) -> int:
 
 def _keys(arguments: Namespace) -> int:
     """Make the files that the network needs, for one of those who take part."""
-    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
+    study, network = _outline(arguments.config), Network.from_toml(arguments.config)
     everything = arguments.all
     if arguments.coordinator or everything:
         keys.make_certificate(network.host, network.authority, network.certificate, network.certificate_key)
@@ -42,22 +56,23 @@ def _keys(arguments: Namespace) -> int:
 
 def _coordinator(arguments: Namespace) -> int:
     """Wait for the parties, ask them, and write the model."""
-    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
+    state = state_folder(arguments, "coordinator")
+    study, network = _agreed(arguments.config, state), Network.from_toml(arguments.config)
     require_engine()
-    public_keys = _public_keys(study, network)
-    _check_certificate(network)
+    public_keys = public_keys_of(study, network)
+    check_certificate(network)
     if not arguments.out.resolve().parent.is_dir() or arguments.out.is_dir():
         raise ValueError(f"{arguments.out} cannot be written: it is a folder, or its folder is not there")
     _warn(study)
     from tacit.federated.transports.flower.link import listening
 
-    state = _state(arguments, "coordinator")
     coordinator = Coordinator(study, state / "journal.sqlite", lambda number, step: say(f"round {number}: {step}"))
     try:
         with listening(network, public_keys, state / "engine", say) as transport:
             say(f"listening on {network.listen}; study {study.digest[:12]}")
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
+            coordinator.farewell()
             transport.farewell()
     finally:
         coordinator.close()
@@ -70,26 +85,33 @@ def _coordinator(arguments: Namespace) -> int:
 
 def _party(arguments: Namespace) -> int:
     """Answer the coordinator from a table that stays here."""
-    study, network = Study.from_toml(arguments.config), Network.from_toml(arguments.config)
-    member = study.member(arguments.name)
+    network, member = Network.from_toml(arguments.config), _outline(arguments.config).member(arguments.name)
     require_engine()
-    private_key = network.private_key(member.name) if arguments.key is None else arguments.key
-    keys.read_private_key(private_key)
-    if (arguments.id is None) != (arguments.secret is None):
+    private_key = private_key_of(arguments, network)
+    state = state_folder(arguments, "parties", member.name)
+    study = _agreed(arguments.config, state)
+    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
+    if study.masked and arguments.secret is None:
+        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
             f" {'name their column with --label' if member.labels else 'leave out --label, and --drop the column'}"
         )
     _warn(study)  # before anything of the party's is read or written
-    state = _state(arguments, "parties", member.name)
-    node = Node(study, read_party(arguments, study), state / "journal.sqlite", warn=False)
+    party = read_party(arguments, study)
+    if study.membership == "agreed":
+        party = _matched(party, arguments.config, state)
+    path = arguments.cap or network.cap
+    with nullcontext() if path is None else closing(Cap(path)) as cap:
+        node = Node(study, party, state / "journal.sqlite", cap=cap, warn=False)
     from tacit.federated.transports.flower.node import serve
 
     try:
         serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
-        spent = node.ledger()
+        node.farewell()
+        spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
     print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")
@@ -99,7 +121,7 @@ def _party(arguments: Namespace) -> int:
 def read_party(arguments: Namespace, study: Study) -> Party:
     """A party's table: numbers, and of the other columns the id and the label."""
     left_out = split(arguments.drop or "")
-    fill = {name: tables.fill(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
+    fill = {name: fill_word(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
     special = [name for name in (arguments.id, arguments.label) if name is not None]
     features = [name for name in present if name not in {*special, *left_out}]
@@ -128,7 +150,7 @@ def read_party(arguments: Namespace, study: Study) -> Party:
     )
 
 
-def _public_keys(study: Study, network: Network) -> dict[bytes, str]:
+def public_keys_of(study: Study, network: Network) -> dict[bytes, str]:
     """The parties by their keys, which must all be there and be different."""
     missing = [str(network.public_key(name)) for name in study.names if not network.public_key(name).exists()]
     if missing:
@@ -139,7 +161,7 @@ def _public_keys(study: Study, network: Network) -> dict[bytes, str]:
     return found
 
 
-def _check_certificate(network: Network) -> None:
+def check_certificate(network: Network) -> None:
     """The parties check the host they were told, and this process the address it reaches the engine at."""
     for path in (network.authority, network.certificate, network.certificate_key):
         if not path.exists():
@@ -149,11 +171,43 @@ def _check_certificate(network: Network) -> None:
         raise ValueError(f"{network.certificate} is not for {', '.join(lacking)}; it must name that in subjectAltName")
 
 
-def _state(arguments: Namespace, *parts: str) -> Path:
+def state_folder(arguments: Namespace, *parts: str) -> Path:
     """The folder of what survives a crash."""
     folder = arguments.config.parent.joinpath("state", *parts) if arguments.state is None else arguments.state
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def private_key_of(arguments: Namespace, network: Network) -> Path:
+    """The file of a party's private key, which must be one."""
+    path = network.private_key(arguments.name) if arguments.key is None else arguments.key
+    keys.read_private_key(path)
+    return path
+
+
+def _outline(config: Path) -> Study:
+    """The study of a file; one that is to be aligned has not its true number of rows."""
+    return Proposal.from_toml(config).model if is_proposal(config) else Study.from_toml(config)
+
+
+def _agreed(config: Path, state: Path) -> Study:
+    """The study of a file, with the number of people whom all parties have if that had to be found."""
+    if not is_proposal(config):
+        return Study.from_toml(config)
+    proposal = Proposal.from_toml(config)
+    with closing(DisclosureStore(state / DISCLOSURES)) as store:
+        bound = store.bound(proposal.digest)
+    if bound is None or bound.n_rows is None:
+        raise ValueError(f"it is not known yet whom all parties have: `tacit federate align {config}` finds that")
+    return proposal.study(bound.n_rows)
+
+
+def _matched(party: Party, config: Path, state: Path) -> Party:
+    """The party with the rows of the people whom all parties have."""
+    if party.alignment is None:
+        raise ValueError("people are matched by ids: --id and --secret are needed")
+    with closing(Matcher(Proposal.from_toml(config), str(party.name), party.alignment, state / DISCLOSURES)) as matcher:
+        return party.common(matcher.common)
 
 
 def _warn(study: Study) -> None:

@@ -4,8 +4,9 @@ import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 import tacit
-from tacit.commands import say, tables
+from tacit.blocks.lazy import Changed
+from tacit.blocks.reading import Reading
+from tacit.commands import pieces, say, tables
 from tacit.commands.schema import Schema, quoted, split
 from tacit.estimators import (
     ElasticNet,
@@ -46,6 +49,7 @@ _OWNERS = {
     "alpha": ("ridge", "lasso", "elastic-net"),
     "l1_ratio": ("elastic-net",),
 }
+Table = tables.Frame | pieces.Pieces
 _PICKLES = (".joblib", ".pickle", ".pkl")
 _PACKAGE = Path(tacit.__file__).parent
 
@@ -62,13 +66,13 @@ def run(arguments: Namespace) -> int:
     out = _place(arguments.out, arguments.sklearn)
     _check_places(arguments.data, out, arguments.report)
     name = _model_name(arguments, schema, target)
-    table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
+    table, y = _table(arguments, schema, target, name)
     if arguments.sklearn:
         _check_export(table)
-    y = _labels(table.y, schema, target) if TASKS[name] == "classification" else _numbers(table.y, target)
     with _own_warnings("tacit fit"):
         whole, model, features = _fitted(table, name, y, arguments, schema)
-    say(f"{len(table.y):,} rows; {len(table.columns)} columns became {len(features)} features; {_reason(name, target)}")
+    n, given = whole.guarantee_.n_rows, len(table.columns)
+    say(f"{n:,} rows; {given} columns became {len(features)} features; {_reason(name, target)}")
     remarks = list(_remarks(table))
     not_covered = tuple((remark.grade, remark.text) for remark in remarks)
     whole = TableModel(whole, _named(table), target, not_covered)
@@ -85,11 +89,31 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema: Schema) -> tuple[Any, Any, list[str]]:
+def _table(arguments: Namespace, schema: Schema, target: str, name: str) -> tuple[Table, Any]:
+    """The table and its labels or numbers; a large file in pieces, which have theirs."""
+    classes = TASKS[name] == "classification"
+    if pieces.are_due(arguments, name):
+        return pieces.opened(arguments, schema, target, classes=classes), None
+    table = tables.read(arguments.data, schema, target, split(arguments.public_categories or ""), arguments.separator)
+    return table, _labels(table.y, schema, target) if classes else _numbers(table.y, target)
+
+
+def _fit_to(model: Any, table: Table, y: Any, change: Callable[[Any], Any]) -> Any:
+    """Fit on the changed table; if it is in pieces, on one after the other."""
+    if isinstance(table, tables.Frame):
+        return model.fit(change(table.frame), y)
+    try:
+        with Reading([Changed(part, change) for part in table.parts]) as rows:
+            return model._fit_reading(rows)
+    finally:
+        table.progress.end()
+
+
+def _fitted(table: Table, name: str, y: Any, arguments: Namespace, schema: Schema) -> tuple[Any, Any, list[str]]:
     """The fitted whole, the model in it, and the names of its features: a pipeline where not all is declared."""
     model = _model(name, arguments, schema)
     if not table.found:
-        model.fit(encoder(table.columns).transform(table.frame), y)
+        _fit_to(model, table, y, encoder(table.columns).transform)
         return model, model, feature_names(table.columns)
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
@@ -99,11 +123,12 @@ def _fitted(table: tables.Frame, name: str, y: Any, arguments: Namespace, schema
         model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
-    whole = PrivatePipeline([("encoder", first), ("model", model)], **terms).fit(filled(table.frame, table.columns), y)
+    whole = PrivatePipeline([("encoder", first), ("model", model)], **terms)
+    _fit_to(whole, table, y, partial(filled, columns=table.columns))
     return whole, whole[-1], list(whole[:-1].get_feature_names_out())
 
 
-def _named(table: tables.Frame) -> tuple[Column, ...]:
+def _named(table: Table) -> tuple[Column, ...]:
     """How columns are read: as declared, but for the categories, which the encoder of a pipeline has by itself."""
     if not table.found:
         return table.columns
@@ -137,7 +162,7 @@ def _check_places(data: Path, out: Path, report: Path | None) -> None:
         raise ValueError("--out and --report name the same file")
 
 
-def _check_export(table: tables.Frame) -> None:
+def _check_export(table: Table) -> None:
     """Refuse what scikit-learn may have no counterpart for, by what is declared and not by what will be found."""
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     if texts:
@@ -219,7 +244,7 @@ def _numbers(y: Any, target: str) -> Any:
     return y.to_numpy(dtype=np.float64)
 
 
-def _remarks(table: tables.Frame) -> Iterator[Remark]:
+def _remarks(table: Table) -> Iterator[Remark]:
     """What the guarantee of the model does not cover and the table added."""
     if table.learned:
         yield Remark(

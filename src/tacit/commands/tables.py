@@ -5,15 +5,17 @@ A table that cannot be read raises before any budget is spent. Messages name col
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tacit.blocks.reading import MISSING
+from tacit.commands.asked import Asked, asked
 from tacit.commands.schema import Schema, number, quoted
 from tacit.modelfiles.table import Categories, Column, pandas
-from tacit.preprocessing.coding import MISSING, Coded
+from tacit.preprocessing.coding import Coded
 
 _WHOLE = tuple(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64))
 
@@ -34,39 +36,35 @@ class Frame:
 
 def read(path: Path, schema: Schema, target: str, public: Collection[str] = (), separator: str | None = None) -> Frame:
     """A table to fit on; `public` columns may tell their categories."""
+    told = asked_of(path, schema, target, public, separator)
+    frame = _frame(path, told.names, told.text, separator)
+    for name in told.learned:
+        if not is_number(frame[name]):
+            frame[name] = _as_text(frame[name])
+    columns = told.columns(schema, {name: _distinct(frame[name], schema.fill.get(name)) for name in told.learned})
+    y = target_of(frame, target)
+    return Frame(prepared(frame, columns, told.found), columns, y, told.found, told.learned)
+
+
+def asked_of(
+    path: Path, schema: Schema, target: str, public: Collection[str] = (), separator: str | None = None
+) -> Asked:
+    """What is read of a file; where it has no types, what is found out is read as text."""
     names = header(path, separator)
     if target not in names:
         raise ValueError(f"{path} has no column {target!r}; its first line must hold the names of the columns")
-    for what, told in (("columns", schema.columns), ("drop", schema.drop), ("fill", schema.fill), ("public", public)):
-        _known(what, told, set(names) - {target} if what != "drop" else set(names))
-    features = [name for name in names if name != target and name not in schema.drop]
-    if target in schema.drop:
-        raise ValueError(f"the target {target!r} cannot be dropped")
-    if not features:
-        raise ValueError("no column is left to learn from")
-    declared = [Column(name, schema.columns[name]) for name in features if name in schema.columns]
-    text = {column.name for column in declared if column.is_text}
-    if schema.classes is not None and isinstance(schema.classes[0], str):
-        text.add(target)
-    # A constant for missing values says what a column is, too.
-    undeclared = [
-        name for name in features if name not in schema.columns and (name in public or name not in schema.fill)
-    ]
-    learned = tuple(name for name in undeclared if name in public)
-    found = tuple(name for name in undeclared if name not in public)
-    frame = _frame(path, [*features, target], text | set(() if _is_parquet(path) else found), separator)
-    columns = []
-    for name in learned:
-        if not is_number(frame[name]):
-            frame[name] = _as_text(frame[name])
-    for name in features:
-        categories = _distinct(frame[name], schema.fill.get(name)) if name in learned else schema.columns.get(name)
-        columns.append(Column(name, categories, fill(name, categories, schema.fill.get(name))))
+    told = asked(names, schema, target, public)
+    return told if is_typed(path) else replace(told, text=told.text | set(told.found))
+
+
+def target_of(frame: Any, target: str) -> Any:
+    """The column to predict, taken off the others."""
     y = frame.pop(target)
     if y.isna().any():
         raise ValueError(f"the target {target!r} has missing values; leave those rows out before")
-    y = y.astype(getattr(y.dtype, "numpy_dtype", y.dtype))  # without holes, so whole numbers and truth values as such
-    return Frame(_prepared(frame, columns, found), tuple(columns), y, found, learned)
+    return y.astype(
+        getattr(y.dtype, "numpy_dtype", y.dtype)
+    )  # without holes, so whole numbers and truth values as such
 
 
 def read_features(path: Path, columns: Sequence[Column], separator: str | None = None) -> Any:
@@ -76,7 +74,7 @@ def read_features(path: Path, columns: Sequence[Column], separator: str | None =
     if lacking:
         raise ValueError(f"{path} lacks columns of the model: {quoted(lacking)}")
     text = {column.name for column in columns if column.is_text}
-    return _prepared(_frame(path, [column.name for column in columns], text, separator), columns)
+    return prepared(_frame(path, [column.name for column in columns], text, separator), columns)
 
 
 def read_undeclared(path: Path, columns: Sequence[Coded], separator: str | None = None) -> Any:
@@ -86,7 +84,7 @@ def read_undeclared(path: Path, columns: Sequence[Coded], separator: str | None 
     if lacking:
         raise ValueError(f"{path} lacks columns of the model: {quoted(lacking)}")
     text = {column.name for column in columns if column.is_text or column.parsed}
-    return _prepared(_frame(path, names, text, separator), [Column(name) for name in names], tuple(text))
+    return prepared(_frame(path, names, text, separator), [Column(name) for name in names], tuple(text))
 
 
 def read_column(path: Path, name: str, separator: str | None = None) -> Any:
@@ -117,13 +115,13 @@ def header(path: Path, separator: str | None = None) -> list[str]:
     if separator is not None and len(separator) != 1:
         raise ValueError(f"the separator must be one character, got {separator!r}")
     if _is_parquet(path):
-        parquet = _parquet()
-        stored = _reading(path, lambda: parquet.read_schema(path).names)
+        parquet = parquet_of_pyarrow()
+        stored = reading(path, lambda: parquet.read_schema(path).names)
         names = [name for name in stored if not name.startswith("__index_level_")]  # of pandas, no column of the table
     else:
         options = {"sep": separator or _separator(path), "encoding": "utf-8-sig", "skipinitialspace": True}
         options |= {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False}
-        names = _reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
+        names = reading(path, lambda: pd.read_csv(path, **options).iloc[0].tolist())
     if len(set(names)) < len(names) or "" in names:
         raise ValueError(
             f"{path}: the names of the columns, in its first line, must be distinct and not empty (pandas leaves that"
@@ -144,24 +142,29 @@ def _frame(path: Path, names: list[str], text: Collection[str], separator: str |
     """The named columns in this order: those in `text` as text, others as what they look like."""
     pd = pandas()
     if _is_parquet(path):
-        parquet = _parquet()
-        table = _reading(path, lambda: parquet.read_table(path, columns=names))
-        columns = {name: _typed(name, table.column(name), as_text=name in text) for name in names}
-        return pd.DataFrame({name: _as_text(values) if name in text else values for name, values in columns.items()})
-    return _reading(
-        path,
-        lambda: pd.read_csv(
-            path,
-            sep=separator or _separator(path),
-            encoding="utf-8-sig",
-            skipinitialspace=True,
-            index_col=False,  # and no `usecols`, which would let lines with too many fields pass
-            dtype=dict.fromkeys(text, str),
-            keep_default_na=False,
-            na_values={name: [""] if name in text else list(MISSING) for name in names},
-            low_memory=False,
-        )[names],
-    )
+        parquet = parquet_of_pyarrow()
+        return typed_frame(reading(path, lambda: parquet.read_table(path, columns=names)), names, text)
+    return reading(path, lambda: pd.read_csv(path, **csv_options(path, names, text, separator))[names])
+
+
+def csv_options(path: Path, names: Sequence[str], text: Collection[str], separator: str | None) -> dict[str, Any]:
+    """What pandas is told of a csv file: without `usecols`, which would let lines with too many fields pass."""
+    return {
+        "sep": separator or _separator(path),
+        "encoding": "utf-8-sig",
+        "skipinitialspace": True,
+        "index_col": False,
+        "dtype": dict.fromkeys(text, str),
+        "keep_default_na": False,
+        "na_values": {name: [""] if name in text else list(MISSING) for name in names},
+        "low_memory": False,
+    }
+
+
+def typed_frame(table: Any, names: Sequence[str], text: Collection[str]) -> Any:
+    """Columns of a table of pyarrow: those in `text` as text, others by their type."""
+    columns = {name: _typed(name, table.column(name), as_text=name in text) for name in names}
+    return pandas().DataFrame({name: _as_text(held) if name in text else held for name, held in columns.items()})
 
 
 def _typed(name: str, values: Any, *, as_text: bool) -> Any:
@@ -189,7 +192,7 @@ def _typed(name: str, values: Any, *, as_text: bool) -> Any:
     return values.to_pandas(types_mapper=mapper, date_as_object=as_text)
 
 
-def _reading(path: Path, read: Any) -> Any:
+def reading(path: Path, read: Any) -> Any:
     """What `read` gives; its errors without what they quote."""
     try:
         with warnings.catch_warnings():
@@ -206,7 +209,7 @@ def _reading(path: Path, read: Any) -> Any:
     raise ValueError(f"{path} cannot be read as a {'parquet' if _is_parquet(path) else 'csv'} table: {message}")
 
 
-def _prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] = ()) -> Any:
+def prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] = ()) -> Any:
     """The columns as numbers or text, with holes where values are missing; undeclared ones stay as they are."""
     pd = pandas()
     if len(frame) == 0:
@@ -250,24 +253,6 @@ def _distinct(values: Any, fill: str | None) -> Categories:
     return tuple(sorted(found if fill is None else found | {fill}))
 
 
-def fill(name: str, categories: Categories | None, word: str | None) -> str | float | None:
-    """The constant for a missing value, of the column's kind."""
-    if word is None:
-        return None
-    value = word if categories and isinstance(categories[0], str) else number(word)
-    if value is None:
-        raise ValueError(f"--fill {name}={word}: the column holds numbers, and this is not a finite number")
-    if categories is not None and value not in categories:
-        raise ValueError(f"--fill {name}={word}: this is not one of its declared categories")
-    return value
-
-
-def _known(what: str, told: Iterable[str], names: set[str]) -> None:
-    unknown = sorted(set(told) - names)
-    if unknown:
-        raise ValueError(f"declared under {what}, but no feature column of the table: {quoted(unknown)}")
-
-
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
@@ -276,7 +261,7 @@ def _separator(path: Path) -> str:
     return "\t" if ".tsv" in path.suffixes else ","
 
 
-def _parquet() -> Any:
+def parquet_of_pyarrow() -> Any:
     try:
         import pyarrow.parquet
     except ImportError:

@@ -17,9 +17,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel, dense
-from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.blockwise import FitsBlocks, Scored
 from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import CLASSIFICATION, PARAMETERS, RADIUS
 from tacit.privacy import checks
@@ -58,7 +59,7 @@ class Labels:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
+class PrivateClassifier(Scored, ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
     """A loss of the margin and the penalty of `C`: one margin a row for two classes, one a class for more."""
 
     _serves_ball: ClassVar[bool] = True
@@ -97,6 +98,10 @@ class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
     def _loss_of(self, classes: int) -> Loss:
         """What is minimised for so many classes."""
 
+    @property
+    def _some_loss(self) -> Loss:
+        return self._loss_of(2)
+
     def _encoder(self) -> "Labels":
         return Labels(self.classes_)
 
@@ -113,11 +118,13 @@ class PrivateClassifier(ClassifierMixin, FitsBlocks, PrivateLinearModel, ABC):
             raise ValueError(f"classes must list at least two classes, got shape {declared.shape}")
         return classes
 
+    @lazily
     def decision_function(self, X: Any) -> Floats:
         """Margins of clipped rows: shape (n,) for two classes, (n, n_classes) for more."""
         margins = self._margins(X)
         return margins[:, 0] if margins.shape[1] == 1 else margins
 
+    @lazily
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row: that of the largest margin."""
         margins = self._margins(X)
@@ -173,6 +180,7 @@ class LogisticRegression(PrivateClassifier):
         """Whether each of several classes has a model of its own."""
         return len(self.classes_) > 2 and self.guarantee_.solver == "dual"
 
+    @lazily
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes, in the order of `classes_`."""
         margins = self._margins(X)
@@ -184,6 +192,7 @@ class LogisticRegression(PrivateClassifier):
         positive = sigmoid(margins[:, 0])
         return np.column_stack([1.0 - positive, positive])
 
+    @lazily
     def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of the probabilities."""
         return np.log(self.predict_proba(X))

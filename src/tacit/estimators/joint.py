@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
+from tacit.blocks.lazy import BlockTable
 from tacit.estimators.rowstage import RowStage
 from tacit.estimators.stage import Facts, Stage
 from tacit.estimators.stages import DEFAULT_SHARES, PRIVATE, EncoderStage, staged
@@ -42,9 +43,10 @@ class Terms(NamedTuple):
 def planned_jointly(steps: Sequence[tuple[str, Any]], X: Any, y: Any, terms: Terms) -> tuple[list[Stage], Promise]:
     """Every step from the first private one on, and every release; what is bad raises here, before any of them."""
     n = _rows(X)
-    budget = Budget.for_rows(n, *terms[:3], stacklevel=4)  # type: ignore[arg-type]
+    budget = Budget.for_rows(n, *terms[:3], stacklevel=5)  # type: ignore[arg-type]
     useful(budget)
-    facts, left = Facts(n, -1, X, X), 1.0
+    in_parts = isinstance(X, BlockTable)
+    facts, left = Facts(n, -1, X, X, in_parts=in_parts), 1.0
     stages: list[Stage] = []
     releases: list[Release] = []
     last = [name for name, step in steps if type(step) in PRIVATE][-1]
@@ -60,7 +62,7 @@ def planned_jointly(steps: Sequence[tuple[str, Any]], X: Any, y: Any, terms: Ter
             raise ValueError("shares must leave something for the last private step: they add up to 1 or more")
         releases += _named(name, stage.releases, share)
         stages.append(stage)
-        facts = stage.out
+        facts = replace(stage.out, in_parts=in_parts)
     if not releases:
         raise ValueError("no step releases anything: a pipeline needs a private model, or categories to find")
     solver = ", ".join(stage.solver for stage in stages if stage.releases)
@@ -80,7 +82,7 @@ def run_jointly(stages: Sequence[Stage], X: Any, gate: Gate) -> None:
             for later, facts in chain:
                 later.follow(facts)
         if stage is not stages[-1]:
-            X = stage.transform(X)
+            X = stage.handed_on(X)
 
 
 def _chain(stages: Sequence[Stage], facts: Facts) -> list[tuple[Stage, Facts]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats
+from tacit.blocks.lazy import BlockTable
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.fit import Arranged, Fitted, arranged
 from tacit.estimators.stage import Facts, Stage
@@ -24,11 +25,21 @@ class LinearStage(Stage):
     def __init__(self, name: str, step: PrivateLinearModel, facts: Facts, y: Any, budget: Budget) -> None:
         super().__init__(name, step)
         self._bounds, self._budget, self._facts = step.bounds, budget, facts
-        X, self._y = step._validated(facts.known, y)
+        self._table = None
+        if facts.in_parts:
+            step._check_parameters()
+            self._y = y
+            if isinstance(facts.X, BlockTable):
+                facts.X.tell(step)
+                self._facts = replace(facts, d=facts.X.d)
+            else:
+                step.n_features_in_, step._truths = facts.d, ()
+        else:
+            X, self._y = step._validated(facts.known, y)
+            self._table = X if facts.X is not None else None
         if not facts.is_exact:
             _check_same_for_all(name, step)
-        self._table = X if facts.X is not None else None
-        self._task, self._targets = self._asked(facts)
+        self._task, self._targets = self._asked(self._facts)
         solver = choose(step.solver, self._task)
         self._fit = arranged(self._task, solver)
         self.solver, self.releases, self.values = solver.name, self._fit.releases, self._task.most_values
@@ -47,7 +58,8 @@ class LinearStage(Stage):
         """Find the weights."""
         table = X if self._table is None else self._table
         self.step.n_features_in_ = table.shape[1]
-        result, units = self._fit.run((table, self._targets), gate)
+        rows = X.source(self.step._encoder()) if isinstance(X, BlockTable) else (table, self._targets)
+        result, units = self._fit.run(rows, gate)
         self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
 
     def keep(self, promise: Promise, guarantee: Guarantee) -> None:
@@ -65,7 +77,7 @@ class LinearStage(Stage):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of delta, of which the pipeline has warned
             task, targets = self.step._asked(shape, self._y)
-        return replace(task, budget=self._budget), targets
+        return replace(task, budget=self._budget, streamed=self._facts.in_parts), targets
 
     def _narrowed(self, facts: Facts) -> Arranged | None:
         task, _ = self._asked(facts)

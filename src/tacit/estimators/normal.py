@@ -7,9 +7,10 @@ from scipy.sparse import csr_array
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.partitions import lazily
+from tacit.blocks.reading import ROWS
 from tacit.blocks.table import is_sparse
-from tacit.blocks.validate import validated
-from tacit.estimators.streams import ROWS
+from tacit.blocks.validate import refuse_lazy, validated
 
 
 class NormalModel:
@@ -39,6 +40,7 @@ class NormalModel:
         d = int(self.n_features_in_)
         return np.asarray((self.components_.T * (1.0 / along - 1.0 / across)) @ self.components_ + np.eye(d) / across)
 
+    @lazily
     def score_samples(self, X: Any) -> Floats:
         """The log-likelihood of each row under a normal law with this mean and covariance; as private as X."""
         X = self._filled(X)
@@ -56,6 +58,7 @@ class NormalModel:
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """The mean log-likelihood of the rows. Of data that is not private: the score itself is not."""
+        refuse_lazy(self, X)
         return float(np.mean(self.score_samples(X)))
 
     def _filled(self, X: Any) -> Any:

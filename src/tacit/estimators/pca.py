@@ -1,7 +1,6 @@
 """`PCA`: principal components under differential privacy."""
 
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -15,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
+from tacit.blocks.lazy import BlockTable
+from tacit.blocks.partitions import lazily
+from tacit.blocks.reading import ROWS, opened
 from tacit.blocks.table import Table, canonical
-from tacit.blocks.validate import validated
+from tacit.blocks.validate import is_lazy, validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
 from tacit.estimators.normal import NormalModel
-from tacit.estimators.streams import ROWS, starting_over, stream
 from tacit.estimators.wording import BUDGET, GUARANTEE, RANDOM, TRUST
 from tacit.privacy import Budget, Unit
 from tacit.problems.bounds import Bounds, check_trust, declared_pairs, truths
@@ -136,29 +137,32 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
         """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         self._check_parameters()
         table = Table.of(canonical(self._validated(X)))
         task, solver = self._asked(table, streamed=False)
         return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
-    def fit_blocks(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]]) -> "PCA":
-        """Fit on blocks of rows that together may be larger than memory, spending the whole budget.
+    def fit_blocks(self, blocks: Any) -> "PCA":
+        """Fit on rows that together may be larger than memory, spending the whole budget.
 
         Parameters
         ----------
-        blocks : iterable of blocks, or a function that returns one
-            Arrays or sparse matrices with the same columns, which give the same rows whenever they are read again: a
-            list, an object whose `__iter__` starts over, or a function. A generator can be read once only, and is
-            refused. "gauss" and "mod-sulq" read it once to check it, once for the row norm (unless declared), once for
-            the mean and once for the radius (where there are any), and once for the matrix: two to five passes.
-            "power" reads it once for each step in place of the matrix, and twice more.
+        blocks : files, table, or iterable of blocks
+            As for linear models: Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or blocks of
+            rows, which may be sparse. "gauss" and "mod-sulq" make a pass for the row norm (unless declared), for the
+            mean, for the radius and for the matrix; "power" one for each step in its place, and two more. The result
+            is that of `fit` with the same solver, to the last bit.
         """
         self._check_parameters()
-        self._truths = truths(None, trusted=False)  # types of blocks are not looked at
-        table = stream(self, starting_over(blocks))
-        task, solver = self._asked(table, streamed=True)
-        return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        with opened(blocks) as reading:
+            reading.check_here("PCA")
+            rows = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
+            task, solver = self._asked(table := rows.table(), streamed=True)
+            return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Rows in the coordinates of the components; sparse rows stay sparse until they are projected.
 
@@ -171,6 +175,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         projected = products - self.mean_ @ self.components_.T
         return projected / self._whitening() if self.whiten else projected
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the columns of the data."""
         check_is_fitted(self)

@@ -10,7 +10,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.estimators.composition import NamedSteps
+from tacit.blocks.partitions import lazily, opened_lazily
+from tacit.blocks.validate import is_lazy, refuse_lazy
+from tacit.estimators.blocksteps import BlockSteps
 from tacit.estimators.fit import tell
 from tacit.estimators.joint import Terms, check_terms, planned_jointly, run_jointly
 from tacit.estimators.rowstage import RowStage
@@ -29,7 +31,7 @@ def _final_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivatePipeline(NamedSteps):
+class PrivatePipeline(BlockSteps):
     """Steps that lead to a private model, with one budget for all of them.
 
     It looks like scikit-learn's `Pipeline`, but the private steps share one budget by a written rule, are calibrated
@@ -117,15 +119,20 @@ class PrivatePipeline(NamedSteps):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit all steps, spending the whole budget."""
         self._check_parameters()
-        table, before = X, list[Stateless]()
-        steps = [(name, step) for name, step in self.steps if not is_skipped(step)]
-        first = next(k for k, (_, step) in enumerate(steps) if type(step) in PRIVATE)
-        for name, step in steps[:first]:
-            before.append(Stateless(name, step))
-            table = before[-1].fit_transform(table)
+        if is_lazy(X) or is_lazy(y):
+            with opened_lazily(X, y) as reading:
+                return self._fit_reading(reading)
+        table, before = X, self._before()
+        for step in before:
+            table = step.fit_transform(table)
+        return self._fit_table(table, y, before)
+
+    def _fit_table(self, table: Any, y: Any, before: list[Stateless]) -> Self:
+        """Fit the steps from the first private one on."""
+        steps = [(name, step) for name, step in self.steps if not is_skipped(step)][len(before) :]
         terms = Terms(self.epsilon, self.delta, self.adjacency, dict(self.shares or {}))
-        stages, promise = planned_jointly(steps[first:], table, y, terms)
-        with Gate.open(promise, seed=self.random_state, progress=tell if self.verbose else None, stacklevel=3) as gate:
+        stages, promise = planned_jointly(steps, table, y, terms)
+        with Gate.open(promise, seed=self.random_state, progress=tell if self.verbose else None, stacklevel=4) as gate:
             run_jointly(stages, table, gate)
         for stage in stages:
             stage.keep(promise, gate.guarantee)
@@ -196,26 +203,31 @@ class PrivatePipeline(NamedSteps):
         return out.to_numpy() if hasattr(out, "to_numpy") else out
 
     @available_if(_final_has("predict"))
+    @lazily
     def predict(self, X: Any) -> NDArray[Any]:
         """Predictions of the last step."""
         return self._last.predict(self._transformed(X))
 
     @available_if(_final_has("predict_proba"))
+    @lazily
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probabilities of the classes, in the order of `classes_`."""
         return self._last.predict_proba(self._transformed(X))
 
     @available_if(_final_has("predict_log_proba"))
+    @lazily
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of the probabilities."""
         return self._last.predict_log_proba(self._transformed(X))
 
     @available_if(_final_has("decision_function"))
+    @lazily
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins of the last step."""
         return self._last.decision_function(self._transformed(X))
 
     @available_if(_final_has("transform"))
+    @lazily
     def transform(self, X: Any) -> Any:
         """What the last step makes of the rows."""
         last, name = self._transformed(X), self.steps_[-1][0]
@@ -226,6 +238,7 @@ class PrivatePipeline(NamedSteps):
     @available_if(_final_has("score"))
     def score(self, X: Any, y: Any = None) -> float:
         """The score of the last step: a release, if the rows are private."""
+        refuse_lazy(self, X, y)
         return self._last.score(self._transformed(X), y)
 
     @property

@@ -13,12 +13,13 @@ from sklearn.linear_model import Ridge as PlainRidge
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
+from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import Targets
 from tacit.estimators.base import PrivateLinearModel
-from tacit.estimators.blockwise import FitsBlocks
+from tacit.estimators.blockwise import FitsBlocks, Scored
 from tacit.estimators.fit import Fitted
 from tacit.estimators.wording import PARAMETERS, RADIUS, REGRESSION
-from tacit.problems import SQUARED
+from tacit.problems import SQUARED, Loss
 from tacit.problems.declared import interval, penalty_strength
 from tacit.problems.task import LinearTask
 
@@ -39,7 +40,7 @@ _SPARSE_REGRESSION = REGRESSION._replace(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class PrivateRegressor(RegressorMixin, FitsBlocks, PrivateLinearModel):
+class PrivateRegressor(Scored, RegressorMixin, FitsBlocks, PrivateLinearModel):
     """The squared loss, with the target clipped to declared or released bounds."""
 
     y_bounds: tuple[float, float] | None = None
@@ -50,6 +51,10 @@ class PrivateRegressor(RegressorMixin, FitsBlocks, PrivateLinearModel):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on the 200 rows of scikit-learn's checks the noise of a seed decides
         return tags
+
+    @property
+    def _some_loss(self) -> Loss:
+        return SQUARED
 
     def _asked(self, X: Any, y: Any) -> tuple[LinearTask, Floats]:
         """The public facts of a fit, and the target; of X only the shape and the storage are read."""
@@ -70,6 +75,7 @@ class PrivateRegressor(RegressorMixin, FitsBlocks, PrivateLinearModel):
         """The strengths (l2, l1) of l2 / 2 |coef|^2 + l1 |coef|_1 next to half the mean squared error of n rows."""
         return 0.0, 0.0
 
+    @lazily
     def predict(self, X: Any) -> Floats:
         """The linear function of clipped rows."""
         return self._margins(X)[:, 0]
@@ -138,6 +144,7 @@ class Lasso(_SparseRegressor):
 
     _plain = PlainLasso
     _serves_ball: ClassVar[bool] = True
+    _has_l1: ClassVar[bool] = True
 
     l1_radius: float | None = None
 

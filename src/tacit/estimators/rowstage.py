@@ -49,7 +49,13 @@ class RowStage(Stage):
     def run(self, X: Any, gate: Gate) -> None:
         """Learn how many columns there are, from a made-up row."""
         del gate
-        self.rows.fit_transform(np.zeros((1, X.shape[1])))
+        self._width = X.shape[1]
+        self.rows.fit_transform(np.zeros((1, self._width)))
+
+    @property
+    def width(self) -> int:
+        """As many as reach it."""
+        return self._width
 
     def transform(self, X: Any) -> Floats:
         """The rows, each by itself."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit._types import Floats
+from tacit.blocks.lazy import BlockTable
 from tacit.privacy import Gate, Guarantee, Promise, Release
 
 
@@ -28,6 +29,8 @@ class Facts:
         Whether there will be `d` columns, and not fewer.
     has_holes : bool, default=False
         Whether cells can be NaN that the checks do not see: those of columns on which the rows vote.
+    in_parts : bool, default=False
+        Whether rows are in parts, and not all in memory.
     """
 
     n: int
@@ -39,6 +42,7 @@ class Facts:
     high: Floats | None = None
     is_exact: bool = True
     has_holes: bool = False
+    in_parts: bool = False
 
 
 class Stage(ABC):
@@ -67,6 +71,17 @@ class Stage(ABC):
     @abstractmethod
     def run(self, X: Any, gate: Gate) -> None:
         """Make the releases."""
+
+    def handed_on(self, X: Any) -> Any:
+        """The table for the next step; of rows in parts, one that is changed while it is read."""
+        if not isinstance(X, BlockTable):
+            return self.transform(X)
+        return X.changed(self.transform, self.width, held=type(self.step).__name__ == "PrivateEncoder")
+
+    @property
+    def width(self) -> int:
+        """How many columns it hands on, once it has run."""
+        return self.out.d
 
     def transform(self, X: Any) -> Any:
         """The table for the next step, as an array."""

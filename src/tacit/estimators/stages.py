@@ -6,13 +6,17 @@ the encoder has released anything. The table that comes out may be narrower. The
 scales, if its algorithm can (`Algorithm.narrowed`); else columns of zeros stand for what was not found.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from tacit._types import Floats
+from tacit.blocks.lazy import BlockTable, no_targets
+from tacit.blocks.reading import FREELY
 from tacit.blocks.table import Table, canonical, is_sparse
 from tacit.bounding.magnitudes import LIMIT
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
@@ -40,12 +44,12 @@ class EncoderStage(Stage):
         self._reading: Reading = step._read(facts.X)
         self.releases = step._releases(self._reading, 1.0)
         self.values = 2 * max(len(self._reading.found), 1)
-        frame, columns = self._reading.frame, self._reading.planned
-        numbers = [frame.numbers(k) for k, column in enumerate(columns) if column.categories is None]
-        known = np.column_stack(numbers) if numbers else np.zeros((frame.n, 1))
-        self._truths = [frame.names[k] for k in truths(facts.X, trusted=step.trust_dtypes)]
+        in_parts = isinstance(facts.X, BlockTable)
+        typed = facts.X.seen.truths if in_parts else truths(facts.X, trusted=step.trust_dtypes)
+        self._truths = [self._reading.frame.names[k] for k in typed]
         exact, holes = not self._reading.found, bool(self._reading.voted)
-        self.out = replace(_layout(columns, facts.n, known, self._truths), is_exact=exact, has_holes=holes)
+        out = _layout(self._reading.planned, facts.n, self._reading.known, self._truths)
+        self.out = replace(out, is_exact=exact, has_holes=holes)
 
     def follows(self, facts: Facts) -> bool:  # noqa: ARG002
         """Nothing comes before it that could be narrower."""
@@ -55,6 +59,11 @@ class EncoderStage(Stage):
         """Find the categories."""
         del X
         self.step._keep(self.step._run(self._reading, gate), None)
+
+    @property
+    def width(self) -> int:
+        """As many as were found, or as planned for."""
+        return max(sum(len(list(column.sources)) for column in self.step.columns_), 1)
 
     @property
     def made(self) -> Facts:
@@ -86,9 +95,14 @@ class ScalerStage(Stage):
     def __init__(self, name: str, step: PrivateScaler, facts: Facts) -> None:
         super().__init__(name, step)
         self._bounds = step.bounds
-        known = step._validated(facts.known)
-        self._table = known if facts.X is not None else None
-        d = facts.d if self._table is None else known.shape[1]
+        self._table, d = None, facts.d
+        if isinstance(facts.X, BlockTable):
+            step._check_parameters()
+            facts.X.tell(step)
+            d = facts.X.d
+        else:
+            known = step._validated(facts.known)
+            self._table, d = (known, known.shape[1]) if facts.X is not None else (None, facts.d)
         self.releases, self.values = self._planned(replace(facts, d=d), strict=True), 100 * d
         self.out = self.after(replace(facts, d=d))
 
@@ -115,11 +129,18 @@ class ScalerStage(Stage):
         """Find the scales."""
         X = X if self._table is None else self._table
         self.step.n_features_in_ = X.shape[1]
-        self._scaling = self.step._scale(self.out.n, X.shape[1]).run(gate, X)
+        rows = X.source(no_targets) if isinstance(X, BlockTable) else X
+        self._scaling = self.step._scale(self.out.n, X.shape[1]).run(gate, rows)
+
+    @property
+    def width(self) -> int:
+        """As many as reach it."""
+        return len(self._scaling.scale)
 
     def transform(self, X: Any) -> Any:
         """Scaled columns."""
-        return self._scaling.transform(X if self._table is None else self._table)
+        rows = check_array(X, **FREELY) if self._table is None else self._table
+        return self._scaling.transform(rows)
 
     def keep(self, promise: Promise, guarantee: Guarantee) -> None:
         """And the scales."""
@@ -140,9 +161,15 @@ class ComponentsStage(Stage):
             )
         if facts.X is None and step.bounds is not None:
             step.bounds = merged(step, step.bounds, facts, strict=True)
-        known = _table(step._validated(facts.known), facts.n)
-        self._table = known if facts.X is not None else None
-        task, solver = step._asked(self._table or Table.of(np.broadcast_to(0.0, (facts.n, facts.d))), streamed=False)
+        self._table, d = None, facts.d
+        if isinstance(facts.X, BlockTable):
+            facts.X.tell(step)
+            d = facts.X.d
+        else:
+            known = _table(step._validated(facts.known), facts.n)
+            self._table = known if facts.X is not None else None
+        shape = self._table or Table.of(np.broadcast_to(0.0, (facts.n, d)))
+        task, solver = step._asked(shape, streamed=facts.in_parts)
         self._task = replace(task, budget=budget)
         self._fit = arranged(self._task, solver)
         self.solver, self.releases, self.values = solver.name, self._fit.releases, task.most_values
@@ -154,7 +181,7 @@ class ComponentsStage(Stage):
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the components."""
-        table = self._table or _table(X, self.out.n)
+        table = X.table() if isinstance(X, BlockTable) else self._table or _table(X, self.out.n)
         self.step.n_features_in_ = table.d
         result, units = self._fit.run(table, gate)
         self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
@@ -166,7 +193,8 @@ class ComponentsStage(Stage):
         Each row by itself, to the last bit: BLAS would let a row that is left out change how others are summed, and a
         next step could make much of it, a sign for instance.
         """
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # which parts forget
             return np.nan_to_num(self.step._about_mean(_products(self.step._filled(X), self.step.components_)))
 
 
@@ -183,7 +211,7 @@ def _products(rows: Any, components: Floats) -> Floats:
 
 def _zeros(facts: Facts) -> Floats:
     """A column for checks, where none is known: of the rows that there are, which a test may make one less."""
-    return np.zeros((facts.known.shape[0], 1))
+    return np.zeros((2 if isinstance(facts.known, BlockTable) else facts.known.shape[0], 1))
 
 
 def _table(X: Any, n: int) -> Table:

@@ -5,7 +5,8 @@ noise would void the guarantee, so it is refused by name, with what to use in it
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -205,6 +206,20 @@ class Stateless:
             f"step {self.name!r}, {type(self.step).__name__}, cannot take this table; its message may quote the data,"
             " so it is not shown: try the step on made-up rows"
         )
+
+
+def ready(steps: Sequence[Stateless], reading: Any) -> Callable[[Any], Any]:
+    """Make steps ready by the first table of some parts, and give back what they do to any table."""
+    X, _ = next(table for part in reading.parts for table in part.tables())
+    for step in steps:
+        X = step.fit_transform(X)
+    return partial(_through, tuple(steps))
+
+
+def _through(steps: Sequence[Stateless], X: Any) -> Any:
+    for step in steps:
+        X = step.transform(X)
+    return X
 
 
 def _within(step: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
     study            what was agreed, and its digest
     party            a party's data
+    responder        takes messages apart, and refuses
     node             answers for a party
     coordinator      asks, and solves
     options          protocols and sketches, as objects with parameters
@@ -9,8 +10,13 @@
     messages         bytes on the wire
     foreign          text of others, made safe to show
     journal          what survives a crash
+    cap              what all studies of a party may give away together
+    sent             every message that a party sent, decoded
     store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
+    proposal         a study before it is known how many people it is about
+    matching         which people all parties have
+    disclosures      what was told exactly, and which people a study is about
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
     wording          what docstrings of estimators share
@@ -20,6 +26,7 @@
 Everything that crosses the network is a planned release; one guarantee covers it all.
 """
 
+from tacit.federated.cap import Cap
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.federated.models import fitted_model
@@ -30,6 +37,7 @@ from tacit.federated.protocols.base import RefusedError
 from tacit.federated.study import Member, Study
 
 __all__ = [
+    "Cap",
     "Coordinator",
     "FeatureSharing",
     "FederatedLasso",

@@ -6,7 +6,7 @@ goes on with the same bytes. It is brought to where it was by replaying the stor
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit import __version__
@@ -103,6 +103,21 @@ class Coordinator:
                 mended |= again.parties
                 self._journal.forget(self.study.digest)
 
+    def farewell(self) -> None:
+        """The study is done, and its model is kept elsewhere: delete what masks hid, and keep what was opened.
+
+        The study can still be run again from the journal; how much was sent is not known any more then.
+        """
+        study, exchange = self.study.digest, 1
+        while stored := self._journal.told(study, exchange):
+            replies = {name: reply for name in stored if isinstance(reply := messages.read(stored[name]), Reply)}
+            answers = {name: reply.arrays for name, reply in replies.items()}
+            kept = self._protocol.settled(answers)
+            if kept is not answers:
+                written = {name: messages.write(replace(replies[name], arrays=kept[name])) for name in kept}
+                self._journal.tell(study, exchange, written)
+            exchange += 1
+
     def close(self) -> None:
         """Let go of the journal; a new coordinator goes on from there."""
         self._journal.close()
@@ -154,24 +169,10 @@ class Coordinator:
         self, requests: Mapping[str, bytes], told: Mapping[str, "_Told"], replies: Mapping[str, bytes]
     ) -> dict[str, Arrays]:
         """The releases of all parties that were asked, or an error that names who did not give them, and why."""
-        absent = [name for name in requests if name not in replies]
-        if absent:
-            raise RefusedError(f"no answer from: {', '.join(absent)}")
-        read = {name: _read_reply(name, replies[name]) for name in requests}
-        refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
-        if refused:
-            raise RefusedError("refused by " + "; ".join(refused))
+        rounds = {name: told[name].replies for name in requests}
         answers: dict[str, Arrays] = {}
         mended = set()
-        for name, reply in read.items():
-            if (
-                not isinstance(reply, Reply | Restart)
-                or (reply.study, reply.party, reply.round) != (self.study.digest, name, told[name].replies)
-                or reply.request != messages.digest(requests[name])
-            ):
-                raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
-            if reply.version != __version__:
-                raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+        for name, reply in heard(self.study.digest, rounds, requests, replies).items():
             if isinstance(reply, Restart):
                 if reply.round != 1:
                     raise RefusedError(
@@ -180,7 +181,7 @@ class Coordinator:
                     )
                 mended.add(name)
                 continue
-            if reply.round > 0 and not set(reply.arrays) <= self._planned[name]:
+            if reply.round > 0 and not set(reply.arrays) <= self._planned[name] | self._protocol.beside:
                 raise RefusedError(f"the reply of {name!r} holds what is not in the plan")
             answers[name] = reply.arrays
         if mended:
@@ -205,6 +206,31 @@ class Coordinator:
                 groups.setdefault(tag, []).append(name)
             told = " / ".join(", ".join(names) for names in groups.values())
             raise RefusedError(f"the parties' ids do not match, or their secrets differ: {told}. Nothing was released")
+
+
+def heard(
+    study: str, rounds: Mapping[str, int], requests: Mapping[str, bytes], replies: Mapping[str, bytes]
+) -> dict[str, Reply | Restart]:
+    """The replies to these requests, each of its party's round; one that is missing, refuses or is another's raises."""
+    absent = [name for name in requests if name not in replies]
+    if absent:
+        raise RefusedError(f"no answer from: {', '.join(absent)}")
+    read = {name: _read_reply(name, replies[name]) for name in requests}
+    refused = [f"{name}: {shown(reply.reason)}" for name, reply in read.items() if isinstance(reply, Refusal)]
+    if refused:
+        raise RefusedError("refused by " + "; ".join(refused))
+    answers: dict[str, Reply | Restart] = {}
+    for name, reply in read.items():
+        if (
+            not isinstance(reply, Reply | Restart)
+            or (reply.study, reply.party, reply.round) != (study, name, rounds[name])
+            or reply.request != messages.digest(requests[name])
+        ):
+            raise RefusedError(f"the reply of {name!r} is not to the request it was sent")
+        if reply.version != __version__:
+            raise RefusedError(f"party {name!r} runs another version than the coordinator's tacit {__version__}")
+        answers[name] = reply
+    return answers
 
 
 def _read_reply(name: str, reply: bytes) -> messages.Message:

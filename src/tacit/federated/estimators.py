@@ -1,6 +1,7 @@
 """The scikit-learn face of a study: all parties in one process, the same bytes as between organisations."""
 
 import math
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields
@@ -15,14 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
+from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.matching import matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
+from tacit.federated.proposal import SOME, Proposal
 from tacit.federated.protocols import columns
-from tacit.federated.study import LossName, Member, Study
+from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.federated.wording import ATTRIBUTES, CLASSIFIER, SHARING, parameters
+from tacit.privacy import checks
 from tacit.privacy.checks import warn_of_seed
 
 
@@ -41,24 +46,32 @@ class _FederatedModel(BaseEstimator):
     fit_intercept: bool = True
     sketch: str | Sketching = "sparse-sign"
     directory: Any = None
+    align: str = "same"
     random_state: int | None = None
     verbose: int = 0
 
     _loss: ClassVar[LossName]
 
-    def _run(self, parties: Sequence[Party], classes: tuple[Any, Any] | None = None) -> Outcome:
+    def _run(self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None = None) -> Outcome:
         """Agree, and run."""
-        study = self._study(parties, classes)
+        study, parties = self._agreed(named, holder, classes)
+        if study.masked and self.directory is None:  # in one process there is nobody to hide from
+            secret = secrets.token_bytes(SECRET_BYTES)
+            parties = [party.sharing(secret) for party in parties]
         if study.random_state is not None:
             warn_of_seed(stacklevel=3)
-        folder = None if self.directory is None else Path(self.directory)
+        folder = self._folder
         nodes = [
             Node(study, party, folder and folder / "parties" / f"{name}.sqlite", warn=False)
             for party, name in zip(parties, study.names, strict=True)
         ]
         coordinator = Coordinator(study, folder and folder / "coordinator.sqlite", _told if self.verbose else None)
         try:
-            return coordinator.run(InProcess(nodes))
+            outcome = coordinator.run(InProcess(nodes))
+            coordinator.farewell()
+            for node in nodes:
+                node.farewell()
+            return outcome
         finally:
             coordinator.close()
             for node in nodes:
@@ -77,8 +90,13 @@ class _FederatedModel(BaseEstimator):
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
         return self
 
-    def _agreed(self, parties: Any) -> tuple[list[Party], Party]:
-        """The parties with names and labels as they are to take part, and the one that speaks for the labels."""
+    @property
+    def _folder(self) -> Path | None:
+        return None if self.directory is None else Path(self.directory)
+
+    def _named(self, parties: Any) -> tuple[list[Party], Party]:
+        """The parties with names, and the one that speaks for the labels."""
+        checks.one_of("align", self.align, tuple(MEMBERSHIPS))
         if self.l1_radius is None:
             raise ValueError(
                 f"declare l1_radius: {type(self).__name__} keeps the coefficients in an l1 ball, and a good radius"
@@ -90,22 +108,39 @@ class _FederatedModel(BaseEstimator):
         holders = [party for party in named if party.y is not None]
         if not holders:
             raise ValueError("no party holds the labels: give y to one of them, as in Party(X, y)")
-        holder = holders[-1]
+        return named, holders[-1]
+
+    def _agreed(
+        self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None
+    ) -> tuple[Study, list[Party]]:
+        """The study, and the parties with rows and labels as they are to take part in it."""
+        if self.align == "common":
+            proposal = Proposal(self._study(named, classes, SOME), self.delta is not None)
+            parties = matched(proposal, named, self._folder)
+            study = proposal.study(parties[0].n_rows)
+        else:
+            parties, study = self._same_rows(named, holder), self._study(named, classes, holder.n_rows)
+        if self.labels == "shared":
+            (labelled,) = [party for party in parties if party.name == holder.name]
+            parties = [party if party.y is not None else party.labelled_by(labelled) for party in parties]
+        return study, parties
+
+    def _same_rows(self, named: Sequence[Party], holder: Party) -> list[Party]:
         for party in named:
             if party.n_rows != holder.n_rows:
                 raise ValueError(
                     f"parties must hold the same rows: {party.name!r} has {party.n_rows:,}, and"
-                    f" {holder.name!r} has {holder.n_rows:,}"
+                    f" {holder.name!r} has {holder.n_rows:,}. With ids, align='common' takes the people of all"
                 )
-        if self.labels == "shared":
-            named = [party if party.y is not None else party.labelled_by(holder) for party in named]
-        return named, holder
+        return list(named)
 
-    def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None) -> Study:
+    def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None, n_rows: int) -> Study:
         told = self.get_params(deep=False) | {"classes": classes}
+        told["membership"] = MEMBERSHIPS[self.align]
         agreed = {known.name: told[known.name] for known in fields(Study) if known.name in told}
-        members = tuple(Member(str(party.name), party.n_features, party.y is not None) for party in parties)
-        return Study(type(self).__name__, self._loss, members, parties[0].n_rows, **agreed)
+        shared = self.labels == "shared"
+        members = tuple(Member(str(party.name), party.n_features, shared or party.y is not None) for party in parties)
+        return Study(type(self).__name__, self._loss, members, n_rows, **agreed)
 
     def _margins(self, X: Any) -> Floats:
         """The linear function of clipped rows, from one block per party or from all columns in one table."""
@@ -141,11 +176,11 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
-        named, holder = self._agreed(parties)
+        named, holder = self._named(parties)
         declared = np.unique(np.asarray(holder.y if self.classes is None else self.classes))
         if len(declared) != 2:
             raise ValueError("federated models tell two classes apart; declare them with `classes`")
-        outcome = self._run(named, (declared[0], declared[1]))
+        outcome = self._run(named, holder, (declared[0], declared[1]))
         self.classes_ = declared
         return self._take(outcome)
 
@@ -197,8 +232,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
 
     def fit(self, parties: Sequence[Party]) -> Self:
         """Train between the parties, spending the whole budget."""
-        named, _ = self._agreed(parties)
-        return self._take(self._run(named))
+        return self._take(self._run(*self._named(parties)))
 
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)

@@ -18,13 +18,13 @@ where all of this holds for as long as the process lives.
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.federated.messages import held_after
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.store import Enrolled, Entry, Greeting, PartyStore, State
+from tacit.federated.store import BESIDE, Enrolled, Entry, Greeting, PartyStore, State
 from tacit.federated.study import Study
 
 _BEGAN_AGAIN = "the party began again in another process; this one released nothing, and answers no more"
@@ -119,7 +119,8 @@ class PartyJournal:
             kept = self._store.finish(study, number, reply, changed, spent)
         state.memory.update(kept)
         for entry in spent:
-            state.made[entry.release] += entry.count
+            if entry.kind != BESIDE:
+                state.made[entry.release] += entry.count
         state.due, state.bound, state.held = number + 1, None, held_after(state.held, reply)
         self._known[study] = version, state
         return reply
@@ -134,6 +135,12 @@ class PartyJournal:
             raise RefusedError(_BEGAN_AGAIN)
         version, known = self._store.version(), self._known.pop(study, None)
         return (version, self._store.state(study)) if known is None or known[0] != version else known
+
+    def wipe(self, study: str, names: Collection[str]) -> None:
+        """Forget what was remembered under these names, for ever."""
+        with self._store.transaction():
+            self._known.pop(study, None)
+            self._store.wipe(study, names)
 
     def ledger(self, study: str | None = None) -> list[Entry]:
         """What was released, in all studies or in one."""

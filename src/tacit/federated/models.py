@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from tacit.federated.coordinator import Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
-from tacit.federated.study import LossName, Member, Study
+from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
+from tacit.privacy import checks
 
 Estimator = FederatedLasso | FederatedLogisticRegression | FederatedLinearSVC
 
@@ -36,6 +37,7 @@ def fitted_model(outcome: Outcome, study: Study) -> Estimator:
     """
     kind = _ESTIMATORS[study.loss]
     agreed = {field.name: getattr(study, field.name) for field in fields(study)}
+    agreed["align"] = next(align for align, kind in MEMBERSHIPS.items() if kind == study.membership)
     agreed |= {name: clone(agreed[name]) for name in ("protocol", "sketch")}  # which may be set to something else again
     model = kind(**{name: agreed[name] for name in kind().get_params(deep=False) if name in agreed})
     if study.classes is not None:
@@ -48,6 +50,7 @@ def study_of(model: Estimator) -> Study:
     told: dict[str, Any] = {
         field.name: getattr(model, field.name) for field in fields(Study) if field.name in model.get_params(deep=False)
     }
+    told["membership"] = MEMBERSHIPS[checks.one_of("align", model.align, tuple(MEMBERSHIPS))]
     if hasattr(model, "classes_"):
         told["classes"] = tuple(model.classes_)
     members = tuple(

@@ -10,7 +10,7 @@ plan that the study fixes; whatever a coordinator asks, there is no more.
 import hashlib
 import hmac
 import json
-import sqlite3
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit import __version__
 from tacit.blocks.table import is_sparse
 from tacit.federated import messages
-from tacit.federated.foreign import shown
-from tacit.federated.journal import BegunAgainError, BehindError, PartyJournal
-from tacit.federated.messages import Refusal, Reply, Request, Restart
+from tacit.federated.cap import Cap
+from tacit.federated.journal import PartyJournal
+from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
-from tacit.federated.store import Entry, Greeting
-from tacit.federated.study import LONGEST_TEXT, Study
+from tacit.federated.responder import Responder
+from tacit.federated.store import BESIDE, Entry, Greeting
+from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
 from tacit.privacy.events import composed
 
@@ -38,7 +38,7 @@ _SEED = b"tacit.federated seeded party:"
 _ROUND = b"tacit.federated round/3:"
 
 
-class Node:
+class Node(Responder):
     """Answers the rounds of one study for one party.
 
     Parameters
@@ -49,6 +49,8 @@ class Node:
         Its data.
     path : path, optional
         Where its journal is kept, on its own disk; None keeps it in memory, where it does not survive the process.
+    cap : Cap, optional
+        What all of the party's studies on these people may give away; one that does not fit is refused here.
     warn : bool
         Whether a study that protects nobody is warned of; False where whoever runs the party wrote the study.
 
@@ -58,12 +60,14 @@ class Node:
         Why this node answers nothing any more: its journal is older than what the coordinator holds.
     """
 
-    def __init__(self, study: Study, party: Party, path: Path | str | None = None, *, warn: bool = True) -> None:
+    def __init__(
+        self, study: Study, party: Party, path: Path | str | None = None, *, cap: Cap | None = None, warn: bool = True
+    ) -> None:
         for caution in study.cautions if warn else ():
             warnings.warn(caution, stacklevel=2)
         self._holding = party.holding(study)
-        self.study, self.name = study, self._holding.name
-        self.stopped: str | None = None
+        super().__init__(study.digest, self._holding.name)
+        self.study = study
         self._seeded = study.random_state is not None
         self._protocol = protocol_for(study)
         self.plan = self._protocol.promise.part(f"{self.name}/")
@@ -72,30 +76,11 @@ class Node:
         tag = b"" if party.alignment is None else party.alignment.tag(study.digest)
         self._data = _fingerprint(self._holding, tag)
         self._greeting = self._greets(tag)
+        if cap is not None:
+            cap.reserve(study, self._protocol.promise, self.name, path)
         self._journal = PartyJournal(path)
         key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
         self._keyed = hmac.new(key, _ROUND, "sha256")
-
-    def answer(self, request: bytes) -> bytes:
-        """The reply to a request: the stored one if it was answered before, a refusal if it is not to be answered."""
-        number, digest = 0, messages.digest(request)
-        try:
-            asked = messages.read(request)
-            if not isinstance(asked, Request):
-                raise RefusedError("a party answers requests, and nothing else")
-            number = asked.round
-            self._check(asked)
-            return self._answer(asked, digest)
-        except BegunAgainError:
-            return messages.write(Restart(self.study.digest, self.name, number, digest))
-        except BehindError as behind:
-            reason = self.stopped = str(behind)
-        except RefusedError as refused:
-            reason = str(refused)
-        except sqlite3.OperationalError:  # a full disk, a lock
-            reason = f"the journal of party {self.name!r} could not be used just now. Nothing was released; ask again"
-        reason = shown(reason, LONGEST_TEXT)
-        return messages.write(Refusal(self.study.digest, self.name, number, digest, reason))
 
     def ledger(self) -> list[Entry]:
         """What this party released in this study so far, as its journal holds it."""
@@ -106,27 +91,24 @@ class Node:
         ledger = self.ledger()
         if not ledger:
             return None
-        parts = (Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier) for entry in ledger)
+        parts = (
+            Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier)
+            for entry in ledger
+            if entry.kind != BESIDE
+        )
         own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
         return own.spent(composed(parts), seeded=self._seeded)
+
+    def farewell(self) -> None:
+        """The study is done: wipe the keys and seeds that were made for it."""
+        self._journal.wipe(self.study.digest, self._protocol.fresh)
 
     def close(self) -> None:
         """Let go of the journal; a new node goes on from there."""
         self._journal.close()
 
     def _check(self, asked: Request) -> None:
-        """Refuse those who agreed on something else. The texts are fixed but for names that are public."""
-        if self.stopped is not None:
-            raise RefusedError(self.stopped)
-        if asked.study != self.study.digest:
-            raise RefusedError(
-                f"party {self.name!r} did not agree on this study; compare the study files, which must be equal in"
-                " every value"
-            )
-        if asked.party != self.name:
-            raise RefusedError(f"the request is for another party than {self.name!r}")
-        if asked.version != __version__:
-            raise RefusedError(f"party {self.name!r} runs tacit {__version__}, and the coordinator another version")
+        super()._check(asked)
         if asked.round > self._last_round:
             raise RefusedError(f"the request asks for more rounds than the study grants of party {self.name!r}")
         more = asked.arrays or asked.held != messages.HOLDS_NOTHING
@@ -150,10 +132,10 @@ class Node:
             return state.reply
         if number == 0:
             return self._journal.finish(study, number, self._greeting.reply, {}, [])
-        key = self._key(digest, state.memory, state.made)
+        key = self._key(*self._repeated(asked, digest, state.memory), state.made)
         gate = Gate.open(self.plan, key=key, seeded=self._seeded, made=state.made)
         answer, spent = self._compute(asked, state.memory, gate)
-        reply = messages.write(Reply(study, self.name, number, digest, answer.releases))
+        reply = messages.write(Reply(study, self.name, number, digest, {**answer.releases, **answer.beside}))
         return self._journal.finish(study, number, reply, answer.memory, spent)
 
     def _compute(self, asked: Request, memory: Arrays, gate: Gate) -> tuple[Answer, list[Entry]]:
@@ -169,9 +151,22 @@ class Node:
             if (made := after[release.name] - before[release.name])
         ]
         unplanned = set(answer.releases) - {entry.release for entry in spent}
+        unplanned |= set(answer.beside) - self._protocol.beside | set(answer.beside) & set(after)
         if unplanned:
             raise PlanViolationError(f"not released in this round, but in the answer: {', '.join(sorted(unplanned))}")
-        return answer, spent
+        return answer, spent + [Entry(*where, name, BESIDE, 1, math.inf) for name in sorted(answer.beside)]
+
+    def _repeated(self, asked: Request, digest: bytes, memory: Arrays) -> tuple[bytes, Arrays]:
+        """The request and the memory that noise follows from: all of it.
+
+        In a seeded study, where others may know the noise anyway, it is without what is new in every run, such as
+        keys and seeds: those are never made from a number that others may know.
+        """
+        fresh = self._protocol.fresh
+        if not (self._seeded and fresh):
+            return digest, memory
+        told, kept = ({n: v for n, v in arrays.items() if n not in fresh} for arrays in (asked.arrays, memory))
+        return messages.digest(messages.write(replace(asked, arrays=told, held=messages.HOLDS_NOTHING))), kept
 
     def _key(self, request: bytes, memory: Arrays, made: Mapping[str, int]) -> bytes:
         """The key of the noise of a round: HMAC, under the party's key, of all that the answer is made of.

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from tacit.privacy import checks
 
 Cross = Literal["auto", "sketched", "zero"]
+Products = Literal["local", "masked"]
 Geometry = Literal["product", "serial", "best"]
 SketchKind = Literal["sparse-sign", "gaussian"]
 
@@ -63,6 +64,11 @@ class Marginals(Options):
         Where second moments between columns of different parties come from. "auto": a third round, if a rule in public
         and released numbers finds it worth its budget. It sketches the columns or one score of them, or releases the
         products with the target once more. "sketched": always a sketch. "zero": no such round, they are taken as zero.
+    products : {"local", "masked"}, default="local"
+        "local": each party releases what it can compute alone, and nobody has to be trusted. "masked", with
+        labels="held": parties send their blocks under masks, all columns are taken, and the coordinator opens noisy
+        sums of products between parties. That is nearly as exact as one table, and needs more trust: the coordinator
+        colludes with no party and is hosted by none, and parties follow the protocol (docs/threat-model.md).
 
     Examples
     --------
@@ -74,10 +80,16 @@ class Marginals(Options):
     name: ClassVar = "marginals"
     n_selected: int | None = None
     cross: Cross = "auto"
+    products: Products = "local"
 
     def _check(self) -> None:
         self._count("n_selected")
         checks.one_of("cross", self.cross, get_args(Cross))
+        checks.one_of("products", self.products, get_args(Products))
+        if self.products == "masked" and (self.n_selected is not None or self.cross != "auto"):
+            raise ValueError(
+                "products='masked' takes all columns and all their products: leave out n_selected and cross"
+            )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

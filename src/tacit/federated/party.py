@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array
 from tacit._types import Floats
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import without_data
-from tacit.federated.alignment import Alignment
+from tacit.federated.alignment import Alignment, checked_secret
 from tacit.federated.protocols.base import Holding
 from tacit.federated.study import Study
 
@@ -30,7 +30,8 @@ class Party:
         Whole numbers or text that say whom a row is about, each of them once. Without ids, row i is taken to be about
         the same person at every party.
     secret : bytes or str, optional
-        Needed with ids: at least 16 bytes that all parties share and the coordinator does not know.
+        Needed with ids, and for masked products: at least 16 bytes that all parties share and the coordinator does not
+        know.
 
     Examples
     --------
@@ -51,8 +52,9 @@ class Party:
         self.name = name
         self.X = _own(table(X, copy=True))
         self.y = None if y is None else _own(_labels(y, self.n_rows))
-        if (ids is None) != (secret is None):
-            raise ValueError("ids and secret come together: rows are matched by keyed hashes of the ids")
+        if ids is not None and secret is None:
+            raise ValueError("ids need a secret: rows are matched by keyed hashes of the ids")
+        self.secret = None if secret is None else checked_secret(secret)
         self.alignment = None if ids is None or secret is None else Alignment.of(ids, secret)
         if self.alignment is not None and len(self.alignment.order) != self.n_rows:
             raise ValueError("ids must have one entry for each row of X")
@@ -84,6 +86,13 @@ class Party:
         y[self.order] = holder.y[holder.order]
         return self._with(y=y)
 
+    def common(self, alignment: Alignment) -> "Party":
+        """The party of the rows that an alignment names, in its order."""
+        rows = alignment.order
+        X = _own(sparse.csc_array(self.X[rows]) if is_sparse(self.X) else self.X[rows])
+        y = None if self.y is None else _own(self.y[rows])
+        return self._with(X=X, y=y, alignment=alignment.in_order())
+
     def holding(self, study: Study) -> Holding:
         """Its data as the study wants it; what does not fit the study is refused."""
         if self.name is None:
@@ -99,15 +108,22 @@ class Party:
             raise ValueError(f"party {self.name!r} holds the labels by the study, and was given none")
         if not member.labels and self.y is not None:
             raise ValueError(f"party {self.name!r} holds no labels by the study, and was given some")
+        if study.masked and self.secret is None:
+            raise ValueError(f"party {self.name!r} needs the secret that the parties share: products are masked")
         targets = None if self.y is None else _targets(self.y, study)
         if self.alignment is None:
-            return Holding(self.name, self.X, targets)
+            return Holding(self.name, self.X, targets, self.secret)
         X = self.X[self.order]
         return Holding(
             self.name,
             sparse.csc_array(X) if is_sparse(X) else X,
             None if targets is None else targets[self.order],
+            self.secret,
         )
+
+    def sharing(self, secret: bytes) -> "Party":
+        """The same party with a secret, for parties in one process; with its own, if it has one."""
+        return self._with(secret=self.secret or secret)
 
     def _with(self, **changes: Any) -> "Party":
         other = object.__new__(Party)

@@ -10,11 +10,11 @@ import sqlite3
 import stat
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -49,14 +49,18 @@ CREATE TABLE exchanges (
 """
 
 
+BESIDE: Literal["beside"] = "beside"
+"""The kind of what was sent beside releases: keys, and what masks hide. It has no noise, and is no part of a plan."""
+
+
 @dataclass(frozen=True)
 class Entry:
-    """A line of a ledger: what a party released in a round, how often, and with how much noise."""
+    """A line of a ledger: what a party sent in a round, how often, and with how much noise."""
 
     study: str
     round: int
     release: str
-    kind: Kind
+    kind: Kind | Literal["beside"]
     count: int
     multiplier: float
 
@@ -90,12 +94,13 @@ class State:
     made: Counter[str] = field(default_factory=Counter)
 
 
-class _Store:
+class Store:
     """A database of one owner; without a path it lives in memory, as long as this object."""
 
     _owner: str
     _tables: str
     _mark: int
+    _synchronous: str | None = None  # other than for journals
 
     def __init__(self, path: Path | str | None = None) -> None:
         if path is not None:
@@ -104,7 +109,8 @@ class _Store:
             self._make_private(path)
         self._database = sqlite3.connect(path or ":memory:", timeout=_WAIT, isolation_level=None)
         try:
-            self._database.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
+            self._database.execute(f"PRAGMA synchronous = {self._synchronous or _SYNCHRONOUS}")
+            self._database.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
             with self.transaction():
                 self._open()
         except sqlite3.OperationalError:  # a full disk, a lock: not the file's fault
@@ -165,7 +171,7 @@ class _Store:
             self._database.close()
 
 
-class PartyStore(_Store):
+class PartyStore(Store):
     """What a party's journal is kept in."""
 
     _owner = "a party"
@@ -197,13 +203,12 @@ class PartyStore(_Store):
         (due,) = self._first(last, study)
         bound = self._first("SELECT request FROM rounds WHERE study = ? AND round = ?", study, due)
         state = State(due, None if bound is None else bound[0])
-        replies = "SELECT reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
-        for (reply,) in self._database.execute(replies, [study]):
+        for _, reply in self.replies(study):
             state.held = held_after(state.held, reply)
         for (arrays,) in self._database.execute("SELECT arrays FROM memory WHERE study = ?", [study]):
             state.memory.update(read_arrays(arrays))
-        made = "SELECT release, sum(count) FROM ledger WHERE study = ? GROUP BY release"
-        state.made.update(dict(self._database.execute(made, [study]).fetchall()))
+        made = "SELECT release, sum(count) FROM ledger WHERE study = ? AND kind <> ? GROUP BY release"
+        state.made.update(dict(self._database.execute(made, [study, BESIDE]).fetchall()))
         return state
 
     def round(self, study: str, number: int) -> tuple[bytes, bytes]:
@@ -228,15 +233,31 @@ class PartyStore(_Store):
         self._database.execute("UPDATE rounds SET reply = ? WHERE study = ? AND round = ?", [reply, study, number])
         return {name: read_arrays(arrays)[name] for name, arrays in kept.items()}
 
+    def wipe(self, study: str, names: Iterable[str]) -> None:
+        """Delete memory; the file keeps no copy of it."""
+        self._database.executemany(
+            "DELETE FROM memory WHERE study = ? AND name = ?", [(study, name) for name in sorted(names)]
+        )
+
+    def studies(self) -> list[tuple[str, str, str]]:
+        """The studies it took part in: digest, name, and what the party is called there."""
+        rows = self._database.execute("SELECT digest, agreed, party FROM studies ORDER BY rowid")
+        return [(digest, json.loads(agreed)["name"], party) for digest, agreed, party in rows]
+
+    def replies(self, study: str) -> list[tuple[int, bytes]]:
+        """The rounds that were answered, and with what."""
+        answered = "SELECT round, reply FROM rounds WHERE study = ? AND reply IS NOT NULL ORDER BY round"
+        return self._database.execute(answered, [study]).fetchall()
+
     def ledger(self, study: str | None) -> list[Entry]:
-        """What was released, in one study or in all."""
+        """What was sent, in one study or in all."""
         rows = self._database.execute(
             "SELECT * FROM ledger WHERE ?1 IS NULL OR study = ?1 ORDER BY study, round, release", [study]
         )
         return [Entry(*row) for row in rows]
 
 
-class CoordinatorStore(_Store):
+class CoordinatorStore(Store):
     """What a coordinator asked and was told, which survives its crash: it is replayed to where it was."""
 
     _owner = "a coordinator"

@@ -8,7 +8,6 @@ from the study alone.
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -23,14 +22,18 @@ from tacit.federated.options import (
     agreed_sketch,
     refuse_unknown,
 )
+from tacit.federated.studyfiles import table_of, toml_table
 from tacit.privacy import Budget, checks
 from tacit.privacy.checks import Adjacency, whole_seed
 
 LossName = Literal["squared", "logistic", "squared_hinge"]
-Labels = Literal["shared", "sketched"]
+Labels = Literal["shared", "sketched", "held"]
+Membership = Literal["same", "agreed"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
 LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
+MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed"}  # by what estimators call `align`
+MATCHED = "protects the values of the N matched people; who matches, and N, are disclosed exactly"
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
 
@@ -73,9 +76,10 @@ class Study:
     protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing
         How the model is trained; an object for what its defaults leave open. The study keeps a copy that does not
         change.
-    labels : {"shared", "sketched"}
+    labels : {"shared", "sketched", "held"}
         "shared": every party holds the labels, and they are protected against the coordinator and the world but not
-        against the parties. "sketched": only one party holds them and the others see a noisy sketch.
+        against the parties. "sketched": only one party holds them and the others see a noisy sketch. "held": only one
+        party holds them, and the others see the model alone; for `Marginals(products="masked")`, which needs it.
     entry_bound : float, optional
         A public bound that entries are clipped to; None spends budget on finding one for each party.
     y_bounds : (float, float), optional
@@ -88,6 +92,9 @@ class Study:
         The public matrix that compresses columns, kept in the same way.
     random_state : int, optional
         For tests and research: makes every party's noise reproducible by whoever knows the number.
+    membership : {"same", "agreed"}
+        "same": all parties hold the same people. "agreed": the people whom all parties have in common were found
+        before, which told the parties who they are, and the coordinator how many; all agreed to that.
     """
 
     name: str
@@ -106,11 +113,13 @@ class Study:
     fit_intercept: bool = True
     sketch: Sketching = field(default_factory=Sketching)
     random_state: int | None = None
+    membership: Membership = "same"
 
     def __post_init__(self) -> None:
         _check_name("a study", self.name)
         checks.one_of("loss", self.loss, get_args(LossName))
         checks.one_of("labels", self.labels, get_args(Labels))
+        checks.one_of("membership", self.membership, get_args(Membership))
         members = tuple(self.members)
         if not members or not all(isinstance(member, Member) for member in members):
             raise ValueError("a study needs at least one member, each of them a Member")
@@ -119,8 +128,8 @@ class Study:
         if twice:
             raise ValueError(f"names of parties must be unique, got twice: {', '.join(twice)}")
         holders = sum(member.labels for member in members)
-        if self.labels == "sketched" and holders != 1:
-            raise ValueError(f"labels='sketched' needs exactly one party that holds the labels, got {holders}")
+        if self.labels != "shared" and holders != 1:
+            raise ValueError(f"labels={self.labels!r} needs exactly one party that holds the labels, got {holders}")
         if self.labels == "shared" and holders != len(members):
             raise ValueError(
                 f"labels='shared' means that every party holds the labels; {len(members) - holders} of"
@@ -129,6 +138,10 @@ class Study:
         put = object.__setattr__
         put(self, "members", members)
         put(self, "protocol", agreed_protocol(self.protocol))
+        if self.masked != (self.labels == "held"):
+            raise ValueError("labels='held' and protocol=Marginals(products='masked') come together")
+        if self.masked and len(members) < 2:
+            raise ValueError("products='masked' is for products between parties: it needs at least two")
         put(self, "sketch", agreed_sketch(self.sketch))
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
@@ -164,6 +177,11 @@ class Study:
         assert self.delta is not None  # since it was made
         return Budget(self.epsilon, self.delta, self.adjacency)
 
+    @property
+    def masked(self) -> bool:
+        """Whether parties send their blocks under masks, which takes a secret that they share."""
+        return isinstance(self.protocol, Marginals) and self.protocol.products == "masked"
+
     def member(self, name: str) -> Member:
         """The member of this name; an unknown one raises."""
         for member in self.members:
@@ -182,11 +200,21 @@ class Study:
         return [member.name for member in self.members if member.labels][-1]
 
     @property
+    def disclosed(self) -> str:
+        """What others get to know exactly, in the words of the guarantee."""
+        return MATCHED if self.membership == "agreed" else ""
+
+    @property
     def cautions(self) -> tuple[str, ...]:
         """What a party is to know before it takes part: why its rows would not be protected, if they would not."""
         told = []
         if not self.budget.is_private:
             told.append("epsilon is inf in this study: no noise is added, and nobody's data is protected")
+        if self.masked:
+            told.append(
+                "products are masked in this study: the coordinator and any one party together could read every"
+                " party's rows, so it must be run by none of them; and every party is trusted to clip its rows"
+            )
         if self.random_state is not None:
             told.append("random_state is set in this study: whoever knows it can subtract the noise")
         return tuple(told)
@@ -250,19 +278,10 @@ class Study:
         values = self._values()
         tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
         members = values.pop("members")
-        lines = _toml_table("[study]", values)
+        lines = toml_table("[study]", values)
         for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
-            lines += ["", *_toml_table(header, content)]
+            lines += ["", *toml_table(header, content)]
         return "\n".join(lines) + "\n"
-
-
-def table_of(path: Path | str, name: str) -> Any:
-    """What a study file says under a name; None if it says nothing."""
-    with Path(path).open("rb") as file:
-        try:
-            return tomllib.load(file).get(name)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not a study file: {error}") from error
 
 
 def _check_name(whose: str, name: object) -> None:
@@ -278,16 +297,3 @@ def _size(name: str, value: object) -> float:
     if not _SMALLEST <= number <= _LARGEST:
         raise ValueError(f"{name} must lie between {_SMALLEST:g} and {_LARGEST:g}, got {number!r}")
     return number
-
-
-def _toml_table(header: str, values: Mapping[str, Any]) -> list[str]:
-    """The lines of a table; what is None is left out."""
-    return [header, *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, float):
-        return repr(value)  # inf is a number in TOML too
-    return json.dumps(value, ensure_ascii=False)

@@ -6,10 +6,11 @@ _AGREED = f"""{BUDGET}
     l1_radius : float
         The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
         depends on the data, and no public rule finds one.
-    labels : {{"shared", "sketched"}}, default="shared"
+    labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
-        party holds them, and the others see a noisy sketch."""
+        party holds them, and the others see a noisy sketch. "held": one party holds them, and the others see the model
+        alone; for `Marginals(products="masked")`."""
 
 _PROTOCOL = """protocol : {"marginals", "feature-sharing"}, Marginals or FeatureSharing, default="marginals"
         How the model is trained; an object for the options of a protocol. docs/federated.md says which wins when."""
@@ -23,6 +24,9 @@ _OPTIONS = f"""entry_bound : float, default=None
         Whether there is an intercept; it is not in the l1 ball.
     sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
         The public matrix that compresses columns; an object for its size and its seed.
+    align : {{"same", "common"}}, default="same"
+        "same": all parties hold the same rows. "common": the people whom all parties have, by their ids, which each
+        party must have with the secret; the parties get to know who they are, and that is not covered by the guarantee.
     directory : path, default=None
         Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
         one that was done is given back without releasing anything. None: in memory.

@@ -15,10 +15,6 @@ what clips its gradient. It is a function of that row and of public numbers, by 
 everywhere. It is rounded to the nearest step, and then clipped: to whole steps, downwards. Rows that are clipped or
 weighted as a whole come back to a grid entry by entry, towards zero. So no bound on a row is exceeded by a rounding.
 
-A sparse table has for each row the entries that are stored, and one row `zero` of what all others are: with z = zero +
-(z - zero) a margin is zero.w plus a few terms, and all of them are whole numbers of steps. So its sums have the bits of
-the dense table's.
-
 Every kernel returns the sum over one block in whole steps, below 2^57: 64 of them fit in an int64. Gradients of one
 output are added up as whole numbers every 64 rows, or after each one: at most 2^46 for a row, so 2^61 for `LONG_BLOCK`.
 """
@@ -51,18 +47,9 @@ ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 
 _TILE, _CLASS_TILE = 64, 256
 _SHORT = 64  # columns
-_UNIT = 2.0**GRID
+UNIT = 2.0**GRID
 
 kernel = compiled(nogil=True)
-
-
-class Zeros(NamedTuple):
-    """Sparse rows of a table: what is stored, and what all other entries are."""
-
-    data: NDArray[np.float32]
-    indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
-    zero: NDArray[np.float32]
 
 
 class Rule(NamedTuple):
@@ -88,22 +75,6 @@ def dense_norms(Z: Table, bias: float, out: Floats) -> None:
             entry = np.float64(Z[i, j])  # a product in single precision would be rounded
             total += entry * entry
         out[i] = math.sqrt(total)
-
-
-@kernel
-def sparse_norms(rows: Zeros, bias: float, out: Floats) -> None:
-    """`dense_norms` of a sparse table: the same bits for up to 2,048 columns, where both sums are exact."""
-    data, indices, indptr, zero = rows
-    whole = bias * bias
-    for entry in zero:
-        whole += np.float64(entry) * np.float64(entry)
-    for i in range(len(out)):
-        left, own = whole, 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            absent, entry = np.float64(zero[indices[p]]), np.float64(data[p])
-            left -= absent * absent
-            own += entry * entry
-        out[i] = math.sqrt(left + own)
 
 
 # Coefficients
@@ -199,10 +170,10 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
         total = 0.0
         for i in range(size):
             total += held[i]
-        out[d] += np.int64(total * bias * _UNIT)
+        out[d] += np.int64(total * bias * UNIT)
         _add_rows(Z[start : start + size], held, part)
         for j in range(d):
-            out[j] += np.int64(part[j] * _UNIT)
+            out[j] += np.int64(part[j] * UNIT)
             part[j] = 0.0
     return out
 
@@ -246,48 +217,7 @@ def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
             out[j] = add_product_in_any_order(out[j], factors[i], np.float64(Z[i, j]))
 
 
-@kernel
-def sparse_gradient(block: Block[Zeros], w: Floats, rule: Rule) -> Integers:
-    """`dense_gradient` of a sparse table; what a row's entries differ by from `zero` is added up as whole numbers."""
-    (data, indices, indptr, zero), bias, targets, norms = block
-    n, d = len(indptr) - 1, len(zero)
-    out, absent, held = np.zeros(d + 1, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(n)
-    base = bias * w[d]
-    for j in range(d):
-        base += np.float64(zero[j]) * w[j]
-        absent[j] = np.int64(np.float64(zero[j]) * _UNIT)
-    for i in range(n):
-        margin = base
-        for p in range(indptr[i], indptr[i + 1]):
-            margin += (np.float64(data[p]) - np.float64(zero[indices[p]])) * w[indices[p]]
-        held[i] = margin
-    coefficients(held, targets, norms, rule)
-    total = 0
-    for i in range(n):
-        factor = int(held[i])
-        total += factor
-        for p in range(indptr[i], indptr[i + 1]):
-            out[indices[p]] += factor * (np.int64(np.float64(data[p]) * _UNIT) - absent[indices[p]])
-    for j in range(d):
-        out[j] += total * absent[j]
-    out[d] = total * np.int64(bias * _UNIT)
-    return out
-
-
 # Rows in double precision, as BLAS is handed them
-
-
-@kernel
-def filled(rows: Zeros, start: int, end: int) -> Floats:
-    """Rows of a sparse table, dense."""
-    data, indices, indptr, zero = rows
-    out = np.empty((end - start, len(zero)))
-    for i in range(len(out)):
-        for j in range(len(zero)):
-            out[i, j] = zero[j]
-        for p in range(indptr[start + i], indptr[start + i + 1]):
-            out[i, indices[p]] = data[p]
-    return out
 
 
 @kernel
@@ -296,7 +226,7 @@ def scaled(Z: Table, bias: float, factors: Floats) -> Floats:
     n, d = Z.shape
     out = np.empty((n, d + 1))
     for i in range(n):
-        factor = factors[i] * _UNIT
+        factor = factors[i] * UNIT
         for j in range(d):
             out[i, j] = np.trunc(np.float64(Z[i, j]) * factor)
         out[i, d] = np.trunc(bias * factor)

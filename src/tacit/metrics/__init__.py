@@ -3,7 +3,7 @@
 classification   `accuracy_score`, `log_loss`; `Accuracy`, `LogLoss`
 ranking          `roc_auc_score`; `RocAuc`
 regression       `r2_score`, `mean_squared_error`; `R2`, `MeanSquaredError`
-evaluation       `evaluate`: a model, its test rows and one budget for several scores
+evaluation       `evaluate`: a model, its test rows and one budget for several scores; `evaluate_blocks`
 terms            `Terms`: the keyword arguments of all of them, from epsilon to random_state
 score            `Score`: the number, how far noise may have moved it, and what it cost
 subspaces        `captured_variance_ratio`, `principal_angles`, and three distances; no noise, for public data
@@ -26,7 +26,7 @@ row and the model alone.
 """
 
 from tacit.metrics.classification import Accuracy, LogLoss, accuracy_score, log_loss
-from tacit.metrics.evaluation import evaluate
+from tacit.metrics.evaluation import evaluate, evaluate_blocks
 from tacit.metrics.ranking import RocAuc, roc_auc_score
 from tacit.metrics.regression import R2, MeanSquaredError, mean_squared_error, r2_score
 from tacit.metrics.score import Score
@@ -51,6 +51,7 @@ __all__ = [
     "basis_distance",
     "captured_variance_ratio",
     "evaluate",
+    "evaluate_blocks",
     "log_loss",
     "mean_squared_error",
     "principal_angles",

@@ -62,10 +62,10 @@ class Accuracy:
         """The metric for a model, and the predictions that it takes."""
         return self, predictions.by("predict")
 
-    def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float) -> Asked:
+    def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float, rows: int | None = None) -> Asked:
         """What to release: how many more rows are correct than wrong."""
         truth, guess = inputs.labels_of("y_true", y_true), inputs.labels_of("y_pred", y_pred)
-        query = BoundedMean(self.name, inputs.same_rows(truth, guess, "y_true and y_pred"), 0.0, 1.0)
+        query = BoundedMean(self.name, inputs.same_rows(truth, guess, "y_true and y_pred", rows), 0.0, 1.0)
         if {isinstance(label, str) for label in truth}.isdisjoint(isinstance(label, str) for label in guess):
             raise ValueError("y_true and y_pred must both be text or both be numbers")
         return Asked(query, query.sums(np.array([float(a == b) for a, b in zip(truth, guess, strict=True)])))
@@ -101,13 +101,14 @@ class LogLoss:
         given = predictions.by("predict_proba")
         return self if self.labels is not None else replace(self, labels=predictions.classes), given
 
-    def asked(self, y_true: ArrayLike, y_prob: ArrayLike, _epsilon: float) -> Asked:
+    def asked(self, y_true: ArrayLike, y_prob: ArrayLike, _epsilon: float, rows: int | None = None) -> Asked:
         """What to release: the sum of the losses."""
         table = inputs.probabilities("y_prob", y_prob)
         truth = inputs.encoded("y_true", y_true, self.labels, table.shape[1])
-        n = inputs.same_rows(truth, table, "y_true and y_prob")
+        n = inputs.same_rows(truth, table, "y_true and y_prob", rows)
         query = BoundedMean(self.name, n, -math.log1p(-self.clip), -math.log(self.clip))
-        return Asked(query, query.sums(-np.log(np.clip(table[np.arange(n), truth], self.clip, 1.0 - self.clip))))
+        given = np.clip(table[np.arange(len(truth)), truth], self.clip, 1.0 - self.clip)
+        return Asked(query, query.sums(-np.log(given)))
 
 
 def accuracy_score(y_true: ArrayLike, y_pred: ArrayLike, **terms: Unpack[Terms]) -> Score:

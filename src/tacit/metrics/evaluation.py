@@ -12,13 +12,17 @@ from typing import Any, TypeAlias, Unpack, get_args
 
 from sklearn.base import is_classifier
 
+from tacit.blocks.reading import opened
+from tacit.metrics.blocks import questions_of
 from tacit.metrics.classification import Accuracy, LogLoss
 from tacit.metrics.predictions import Predictions
 from tacit.metrics.ranking import RocAuc
 from tacit.metrics.regression import R2, MeanSquaredError
-from tacit.metrics.release import scored
+from tacit.metrics.release import released_scores, scored
 from tacit.metrics.score import Score
 from tacit.metrics.terms import Agreed, Terms
+from tacit.preprocessing import PrivateEncoder
+from tacit.preprocessing.blocks import texts_of
 from tacit.privacy import checks
 
 Metric: TypeAlias = Accuracy | LogLoss | RocAuc | R2 | MeanSquaredError
@@ -73,6 +77,56 @@ def evaluate(
     shares = _shares(_defaults(predictions) if metrics is None else metrics)
     scores = scored(y, [(*metric.of(predictions), share) for metric, share in _releases(shares).items()], agreed)
     return {metric.name: scores[metric.name] for metric in shares}
+
+
+def evaluate_blocks(
+    model: Any,
+    blocks: Any,
+    target: str | None = None,
+    *,
+    metrics: str | Metric | Sequence[str | Metric] | Mapping[str | Metric, float] | None = None,
+    **terms: Unpack[Terms],
+) -> dict[str, Score]:
+    """`evaluate` on rows that together may be larger than memory, which are read twice.
+
+    Parameters
+    ----------
+    model : estimator
+        As for `evaluate`.
+    blocks : files, table, or iterable of blocks
+        As for `fit_blocks` of the estimators.
+    target : str, optional
+        The column that is predicted, where blocks are not pairs (X, y).
+    metrics, epsilon, delta, adjacency, mechanism, random_state
+        As for `evaluate`.
+
+    Returns
+    -------
+    dict of str to Score
+        Those of `evaluate` on the same rows. Sums over blocks may differ from theirs in the last bit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from tacit import LogisticRegression
+    >>> from tacit.metrics import evaluate_blocks
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LogisticRegression(epsilon=3.0).fit(X[:400], y[:400])
+    >>> list(evaluate_blocks(model, [(X[400:500], y[400:500]), (X[500:], y[500:])], epsilon=1.0))
+    ['accuracy', 'log_loss', 'roc_auc']
+    """
+    agreed = Agreed.to(terms)
+    shares = _shares(_defaults(Predictions(model, None)) if metrics is None else metrics)
+    with opened(blocks, target, _texts(model)) as reading:
+        questions = questions_of(reading, model, _releases(shares), agreed.epsilon)
+    scores = released_scores(questions, agreed)
+    return {metric.name: scores[metric.name] for metric in shares}
+
+
+def _texts(model: Any) -> Sequence[Any] | None:
+    """The columns that a model's encoder takes as text."""
+    encoders = [step for _, step in getattr(model, "steps_", ()) if type(step) is PrivateEncoder]
+    return texts_of(encoders[0]) if encoders else None
 
 
 def _defaults(predictions: Predictions) -> Sequence[str]:

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats, Integers
+from tacit.blocks.validate import refuse_lazy
 
 _SUM_TOLERANCE = 1e-3
 
 
 def numbers(name: str, values: ArrayLike, *, dimensions: tuple[int, ...] = (1,)) -> Floats:
     """Finite numbers: one for each row, or in two dimensions several."""
+    refuse_lazy("an evaluation", values)
     array = None
     with suppress(TypeError, ValueError, OverflowError):
         given = np.asarray(values)
@@ -33,6 +35,7 @@ def numbers(name: str, values: ArrayLike, *, dimensions: tuple[int, ...] = (1,))
 
 def labels_of(name: str, values: ArrayLike) -> list[Any]:
     """Class labels, one for each row: text, whole numbers or truth values."""
+    refuse_lazy("an evaluation", values)
     array = None
     with suppress(TypeError, ValueError):
         array = np.asarray(values)
@@ -72,10 +75,14 @@ def probabilities(name: str, values: ArrayLike) -> Floats:
     return table
 
 
-def same_rows(first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str) -> int:
-    """The number of rows, which both have."""
+def same_rows(
+    first: Sequence[Any] | NDArray[Any], second: Sequence[Any] | NDArray[Any], names: str, rows: int | None = None
+) -> int:
+    """The number of rows, which both have; if they are some of `rows`, that."""
     if len(first) != len(second):
         raise ValueError(f"{names} must have one entry for each row, got {len(first)} and {len(second)}")
+    if rows is not None:
+        return rows
     if len(first) < 2:
         raise ValueError(f"{names} must have at least two rows, got {len(first)}")
     return len(first)

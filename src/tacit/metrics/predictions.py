@@ -13,7 +13,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 
-from tacit.blocks.validate import without_data
+from tacit.blocks.validate import refuse_lazy, without_data
 
 
 class Predictions:
@@ -42,6 +42,7 @@ class Predictions:
     def _predicted(self, method: str) -> Any:
         """Predict, and show the errors of a model without the data they quote."""
         predict, X = getattr(self.model, method), self._rows
+        refuse_lazy("an evaluation", X)
         try:
             together = np.asarray(predict(X))
             if getattr(self.model, "predicts_rows_alone", False):

@@ -132,11 +132,11 @@ class RocAuc:
             )
         return metric, predictions.by("predict_proba")[:, 1]
 
-    def asked(self, y_true: ArrayLike, y_score: ArrayLike, epsilon: float) -> Asked:
+    def asked(self, y_true: ArrayLike, y_score: ArrayLike, epsilon: float, rows: int | None = None) -> Asked:
         """What to release: counts by class and bin. `epsilon` is this metric's part of the budget; the bins need it."""
         scores = inputs.numbers("y_score", y_score)
         positive = inputs.encoded("y_true", y_true, self.labels, 2) == 1
-        n = inputs.same_rows(positive, scores, "y_true and y_score")
+        n = inputs.same_rows(positive, scores, "y_true and y_score", rows)
         if self.score_bounds is None and not np.all((scores >= 0.0) & (scores <= 1.0)):
             raise ValueError("y_score must hold probabilities, from 0 to 1; declare score_bounds for other scores")
         query = ClassCounts(n, self._edges(chosen_bins(n, epsilon) if self.bins is None else self.bins))

@@ -122,11 +122,11 @@ class _OfTarget:
             )
         return replace(self, y_bounds=bounds), predictions.by("predict")
 
-    def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float) -> Asked:
+    def asked(self, y_true: ArrayLike, y_pred: ArrayLike, _epsilon: float, rows: int | None = None) -> Asked:
         """What to release: sums for R2, which give the mean squared error as well, or for the latter alone."""
         low, high = interval("y_bounds", self.y_bounds, SMALLEST)
         truth, guess = inputs.numbers("y_true", y_true), inputs.numbers("y_pred", y_pred)
-        n = inputs.same_rows(truth, guess, "y_true and y_pred")
+        n = inputs.same_rows(truth, guess, "y_true and y_pred", rows)
         query = SquaredErrors(n, low, high, r2=self.name == R2.name)
         return Asked(query, query.sums(truth, guess))
 

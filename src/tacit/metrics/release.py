@@ -43,7 +43,8 @@ class BoundedSums(ABC):
 
     A row that is left out adds nothing. So a row moves the weighted sums by at most |weights|, and replacing it by
     twice that, or by less where `apart` derives it. `math.fsum` is right to the last bit, whatever the number of
-    rows; the sensitivity has room for two roundings (`tacit.blocks.Moves`).
+    rows; the sensitivity has room for two roundings (`tacit.blocks.Moves`): one for the rows of a block, and one for
+    the sums of all blocks.
     """
 
     name: str  # of the release
@@ -101,8 +102,11 @@ class Asked(NamedTuple):
 class Metric(Protocol):
     """What is measured, with its public parameters."""
 
-    def asked(self, y_true: Any, y_pred: Any, epsilon: float, /) -> Asked:
-        """What to release of these rows; `epsilon` is the metric's part of the budget."""
+    def asked(self, y_true: Any, y_pred: Any, epsilon: float, rows: int | None = None, /) -> Asked:
+        """What to release of these rows, or what they add to it if they are some of `rows`.
+
+        `epsilon` is the metric's part of the budget.
+        """
 
 
 def scored(y_true: ArrayLike, parts: Sequence[tuple[Metric, Any, float]], terms: Agreed) -> dict[str, Score]:

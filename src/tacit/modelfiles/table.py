@@ -14,6 +14,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils.metaestimators import available_if
 
+from tacit.blocks.partitions import lazily
+from tacit.blocks.validate import refuse_lazy
 from tacit.estimators import PrivatePipeline
 from tacit.privacy import Guarantee
 from tacit.privacy.texts import HARMLESS, harmless
@@ -118,22 +120,26 @@ class TableModel(BaseEstimator):
         """Of a classifier."""
         return self.model.classes_
 
+    @lazily
     def predict(self, X: Any) -> NDArray[Any]:
         """One prediction for each row of a DataFrame; columns may come in any order, and others are not read."""
         return self.model.predict(self._encoded(X))
 
     @available_if(lambda self: hasattr(self.model, "predict_proba"))
+    @lazily
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Probabilities of the classes, in the order of `classes_`."""
         return self.model.predict_proba(self._encoded(X))
 
     @available_if(lambda self: hasattr(self.model, "decision_function"))
+    @lazily
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins of a classifier."""
         return self.model.decision_function(self._encoded(X))
 
     def score(self, X: Any, y: Any) -> float:
         """The score of the model on a DataFrame: a release, if the rows are private."""
+        refuse_lazy(self, X, y)
         return self.model.score(self._encoded(X), y)
 
     def to_sklearn(self) -> Pipeline:

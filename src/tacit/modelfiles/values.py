@@ -36,6 +36,7 @@ LATER: dict[str, frozenset[str]] = {
     "LinearSVC": _LINEAR | {"class_weight"},
     **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     **dict.fromkeys(("PCA", "PrivateScaler"), _LINEAR),
+    **dict.fromkeys(("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align"})),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "Power": frozenset({"n_iter"}),
@@ -159,7 +160,8 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases))
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
-    return Promise(plan, budget, Unit("row", guarantee.n_units), guarantee.solver, tuple(map(float, multipliers)))
+    unit = Unit("row", guarantee.n_units, disclosed=guarantee.disclosed)
+    return Promise(plan, budget, unit, guarantee.solver, tuple(map(float, multipliers)))
 
 
 def _read_column(content: Json, where: str) -> Column:

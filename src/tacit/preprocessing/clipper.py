@@ -6,6 +6,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.blocks.clip import clip_rows
+from tacit.blocks.partitions import lazily
 from tacit.blocks.validate import validated
 from tacit.problems.declared import declared_size
 
@@ -44,6 +45,7 @@ class RowClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validated(self, X, accept_sparse="csr", dtype="numeric")
         return self
 
+    @lazily
     def transform(self, X: Any) -> Any:
         """Rows of norm at most `norm`."""
         check_is_fitted(self, "n_features_in_")

@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit._types import Floats
+from tacit.blocks.reading import MISSING
 from tacit.preprocessing.frames import Frame, as_text
 from tacit.privacy import checks
 from tacit.privacy.texts import harmless
-
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
-"""Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
 
 
 class Source(NamedTuple):
@@ -104,7 +102,8 @@ class Coded:
             out[:, -1] = missing
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Reading:
     """A table before anything is released: how its columns will be encoded, all of it from what is declared."""
 
     frame: Frame
@@ -129,7 +128,25 @@ class Reading(NamedTuple):
 
     def votes(self) -> Floats:
         """Numbers less texts among the cells of each column that is voted on: private, and only for a release."""
-        return np.array([sum(map(_vote, self.frame.texts(place))) for place in self.voted], dtype=np.float64)
+        return votes_on(self.voted, self.frame)
+
+    def ballots(self, columns: Sequence[Coded], places: Sequence[int]) -> Sequence[Any]:
+        """What rows vote for in some of the columns: private, and only for a release."""
+        return [columns[place].named(self.frame, place) for place in places]
+
+    @property
+    def known(self) -> Floats:
+        """The columns of numbers, for the checks of steps that follow; one of zeros where there are none."""
+        numbers = [self.frame.numbers(k) for k, column in enumerate(self.planned) if column.categories is None]
+        return np.column_stack(numbers) if numbers else np.zeros((self.frame.n, 1))
+
+    def __repr__(self) -> str:
+        return "Reading(private)"
+
+
+def votes_on(places: Sequence[int], frame: Frame) -> Floats:
+    """Numbers less texts among the cells of these columns."""
+    return np.array([sum(map(_vote, frame.texts(place))) for place in places], dtype=np.float64)
 
 
 def as_number(text: str | None) -> float | None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
-from tacit.blocks.validate import validated
+from tacit.blocks.lazy import BlockTable
+from tacit.blocks.partitions import lazily, without_seed
+from tacit.blocks.reading import opened as reading_of
+from tacit.blocks.validate import is_lazy, refuse_lazy, validated
+from tacit.preprocessing.blocks import BlockReading, look, texts_of
 from tacit.preprocessing.coding import Coded, Reading, Source, by_place, categories_of, listed
 from tacit.preprocessing.frames import ArrayFrame, Frame, frame_of
 from tacit.preprocessing.plain import plain_encoder
@@ -112,6 +117,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PrivateEncoder":  # noqa: ARG002
         """Find the categories that are not declared, spending the whole budget, if there are any."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         Budget(self.epsilon, 0.5 if self.delta is None else self.delta, self.adjacency)  # type: ignore[arg-type]
         reading = self._read(X)
         if hasattr(self, "plan_"):  # of an earlier fit
@@ -126,6 +133,22 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         self.plan_ = gate.promise
         return self._keep(columns, gate.guarantee)
 
+    def fit_blocks(self, blocks: Any) -> "PrivateEncoder":
+        """`fit` on rows that together may be larger than memory, with the same result.
+
+        What is held in memory grows with the number of different texts in a column, and not with the rows.
+
+        Parameters
+        ----------
+        blocks : files, table, or iterable of blocks
+            Paths of Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or tables in something that
+            can be read several times. Columns of a CSV file have no types: those in `parse` and `categories` are read
+            as text, and all others as numbers.
+        """
+        with reading_of(blocks, texts=texts_of(self)) as parts:
+            return self.fit(BlockTable.looked_at(parts, partial(look, without_seed(self)), "none"))
+
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Columns of zeros and ones, and numbers as they are."""
         check_is_fitted(self)
@@ -184,15 +207,23 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
         most = checks.count("max_categories", self.max_categories)
         if not isinstance(self.trust_dtypes, bool | np.bool_):
             raise TypeError(f"trust_dtypes must be True or False, got {self.trust_dtypes!r}")
+        if isinstance(X, BlockTable):
+            X.tell(self)
+            del self._truths
+            return BlockReading.of(X, most)
         frame = self._frame(X, reset=True)
         if frame.n < 2:
             raise ValueError(f"a table of at least two rows is needed, got n_samples = {frame.n}")
+        return Reading(frame, self._coded(frame, trusted=bool(self.trust_dtypes)), most)
+
+    def _coded(self, frame: Frame, *, trusted: bool) -> tuple[Coded, ...]:
+        """How each column will be encoded, by what is declared; what cannot be read raises."""
         declared = by_place("categories", self.categories, frame.names)
         marked = by_place("missing_indicator", listed("missing_indicator", self.missing_indicator), frame.names)
         voted = by_place("parse", listed("parse", self.parse), frame.names)
         columns = []
         for place, name in enumerate(frame.names):
-            values = declared.get(place) if place in declared else frame.declared(place, bool(self.trust_dtypes))
+            values = declared.get(place) if place in declared else frame.declared(place, trusted)
             is_text = frame.kind(place) == "text"
             categories = None if values is None else categories_of(name, values, is_text=is_text)
             if is_text or categories is not None:
@@ -203,12 +234,13 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"parse names the column {name!r}, which is declared or is a number")
             typed = place not in declared and categories is not None
             columns.append(Coded(name, is_text, categories, place in marked, parsed=place in voted, typed=typed))
-        return Reading(frame, tuple(columns), most)
+        return tuple(columns)
 
-    def _frame(self, X: Any, *, reset: bool) -> Frame:
+    def _frame(self, X: Any, *, reset: bool, least: int = 1) -> Frame:
+        refuse_lazy(self, X)
         frame = frame_of(X)
         if frame is None:
-            array = validated(self, X, dtype=None, ensure_all_finite=False, reset=reset)
+            array = validated(self, X, dtype=None, ensure_all_finite=False, reset=reset, ensure_min_samples=least)
             return ArrayFrame(array, getattr(self, "feature_names_in_", None))
         if not frame.names:
             raise ValueError(f"0 feature(s) (shape=({frame.n}, 0)) while a minimum of 1 is required.")
@@ -237,8 +269,8 @@ class PrivateEncoder(TransformerMixin, BaseEstimator):
                 columns[place] = replace(columns[place], is_text=bool(vote <= 0.0))
         places = [place for place, column in enumerate(columns) if column.is_found]
         if places:
-            votes = [columns[place].named(reading.frame, place) for place in places]
-            found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), votes)
+            ballots = reading.ballots(columns, places)
+            found = gate.release(RELEASE, ThresholdedCounts(len(places), n, reading.most), ballots)
             for place, values in zip(places, found, strict=True):
                 columns[place] = replace(columns[place], categories=values, found=True)
         elif reading.found:  # the vote says that all of them are numbers

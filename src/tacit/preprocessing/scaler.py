@@ -12,7 +12,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
-from tacit.blocks.validate import validated
+from tacit.blocks.lazy import BlockTable, no_targets
+from tacit.blocks.partitions import lazily
+from tacit.blocks.reading import opened as reading_of
+from tacit.blocks.validate import is_lazy, validated
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.magnitudes import LIMIT
 from tacit.bounding.norms import MomentScale
@@ -94,6 +97,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PrivateScaler":  # noqa: ARG002
         """Find centres and scales, spending the whole budget, if there is anything to find."""
+        if is_lazy(X):
+            return self.fit_blocks(X)
         X = self._validated(X)
         n, d = X.shape
         scale = self._scale(n, d)
@@ -104,6 +109,19 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with opened(plan, n, "scaler", self.epsilon, self.delta, values=100 * d, **terms) as gate:
             scaling = scale.run(gate, X)
         return self._keep(scaling, gate.guarantee)
+
+    def fit_blocks(self, blocks: Any) -> "PrivateScaler":
+        """`fit` on rows that together may be larger than memory, with the same result to the last bit.
+
+        Parameters
+        ----------
+        blocks : files, table, or iterable of blocks
+            As for the estimators: paths of Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or
+            blocks of rows in something that can be read several times.
+        """
+        self._check_parameters()
+        with reading_of(blocks) as reading:
+            return self.fit(BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes)))
 
     def _check_parameters(self) -> None:
         """Everything that can be refused without data."""
@@ -116,8 +134,11 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("bounds and row_norm both say how large rows are: declare one of them")
 
     def _validated(self, X: Any) -> Any:
-        """X as an array; what is bad raises here, before any budget is spent."""
+        """X as an array, or as rows in parts; what is bad raises here, before any budget is spent."""
         self._check_parameters()
+        if isinstance(X, BlockTable):
+            X.tell(self)
+            return X.source(no_targets)
         self._truths = truths(X, trusted=self.trust_dtypes)
         return validated(self, X, **_ROWS, ensure_min_samples=2)
 
@@ -143,12 +164,14 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.__dict__.pop(name, None)
         return self
 
+    @lazily
     def transform(self, X: Any) -> Floats:
         """Clipped, centred and scaled columns, between -3 and 3; what is missing becomes 0."""
         check_is_fitted(self)
         X = validated(self, X, **_ROWS, reset=False)
         return Scaling(self.mean_, self.scale_, LIMIT).transform(np.clip(X, self.clip_low_, self.clip_high_))
 
+    @lazily
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units (of what was inside the clip)."""
         check_is_fitted(self)

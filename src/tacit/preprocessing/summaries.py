@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from tacit._types import Floats
 from tacit.blocks import Moves, clip_rows
+from tacit.blocks.validate import refuse_lazy
 from tacit.privacy import Gate, Guarantee, Plan, Release, checks
 from tacit.privacy.mechanisms import GaussianVector, Quantile
 from tacit.privacy.path import opened
@@ -119,6 +120,7 @@ def private_quantile(
 
 def _finite(name: str, values: ArrayLike) -> Floats:
     """`values` as finite floats; NumPy's own message would quote what is not a number."""
+    refuse_lazy("a summary", values)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -82,7 +82,7 @@ def calibrate(plan: Plan, budget: Budget) -> Multipliers:
 
 def _proportions(plan: Plan) -> Multipliers:
     """Multipliers at t = 1: a share f of mu^2 = 1 (2 rho = 1) for all `count` releases; 0 where one is fixed."""
-    total = sum(r.share for r in plan.releases if r.share is not None)
+    total = plan.shared
     return tuple(0.0 if r.share is None else _at_share(r, r.share / total) for r in plan.releases)
 
 

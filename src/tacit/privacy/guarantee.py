@@ -42,6 +42,8 @@ class Guarantee:
         Whom it protects: neighbours differ in one of these.
     d0 : float
         The part of delta that thresholded counts take beside the event, which is accounted at `delta_of_event`.
+    disclosed : str
+        What others got to know exactly, beside the releases, and no noise covers: a printable text, or none.
     n_units : int
         How many of them there are: the number of rows.
 
@@ -61,6 +63,7 @@ class Guarantee:
     seeded: bool = False
     unit: str = "row"
     d0: float = 0.0
+    disclosed: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checks.non_negative("epsilon", self.epsilon, finite=False))
@@ -77,6 +80,8 @@ class Guarantee:
         object.__setattr__(self, "d0", checks.non_negative("d0", self.d0))
         if self.d0 >= self.delta:
             raise ValueError(f"d0 must be below delta={self.delta!r}, got {self.d0!r}")
+        if self.disclosed != "":
+            checks.printable("disclosed", self.disclosed)
 
     @property
     def n_units(self) -> int:
@@ -114,6 +119,8 @@ class Guarantee:
             sentence += "; not private"
         if self.seeded:
             sentence += "; seeded, so only against those who do not know the seed"
+        if self.disclosed:
+            sentence += f"; {self.disclosed}"
         return sentence
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,14 +136,15 @@ class Guarantee:
             "n_rows": self.n_rows,
             "seeded": self.seeded,
             "d0": self.d0,
+            "disclosed": self.disclosed,
         }
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Guarantee":
-        """The guarantee that `to_dict` wrote; one written before there were units, and d0, is about rows, with none."""
+        """The guarantee that `to_dict` wrote; older ones, without units, are about rows."""
         fields, later = (
             {"epsilon", "delta", "adjacency", "solver", "event", "n_rows", "seeded"},
-            {"unit", "n_units", "d0"},
+            {"unit", "n_units", "d0", "disclosed"},
         )
         if not isinstance(values, dict) or set(values) - later != fields:
             raise ValueError(f"a guarantee has exactly the fields {', '.join(sorted(fields | later))}")
@@ -176,6 +184,8 @@ class Guarantee:
             if self.seeded
             else "fresh cryptographic randomness",
         }
+        if self.disclosed:
+            rows["Disclosed"] = self.disclosed
         body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
         return f'<table class="tacit-guarantee">{body}</table>'
 
@@ -233,6 +243,7 @@ def compose(guarantees: Iterable[Guarantee], *, delta: float | None = None) -> G
         n_rows=max(part.n_rows for part in parts),
         seeded=any(part.seeded for part in parts),
         d0=d0,
+        disclosed="; ".join(dict.fromkeys(part.disclosed for part in parts if part.disclosed)),
     )
 
 

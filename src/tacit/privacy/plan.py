@@ -114,11 +114,14 @@ class Unit:
         How many there are, which is public. Samples are of these.
     weight : float
         The most that one of them counts in a sum, where a row counts 1.
+    disclosed : str
+        What others get to know of them exactly, and no guarantee covers, in the words of the guarantee.
     """
 
     kind: Literal["row", "person"]
     n: int
     weight: float = 1.0
+    disclosed: str = ""
 
     def __post_init__(self) -> None:
         checks.one_of("kind", self.kind, ("row",))
@@ -129,11 +132,23 @@ class Unit:
 
 @dataclass(frozen=True, init=False)
 class Plan:
-    """The releases of one fit, in the order a reader should see them."""
+    """The releases of one fit, in the order a reader should see them.
+
+    Parameters
+    ----------
+    *releases : Release
+        With names of their own.
+    views : sequence of sequences of float, optional
+        For releases that nobody sees as they are: for each of those who look, the part of the cost (of mu^2) of every
+        release that counts against them, from 0 to 1. The plan costs what the view costs that sees most. Parts below 1
+        are for Gaussian releases of all rows, with a share. That a view sees no more is for its protocol to prove.
+        None: everyone sees everything.
+    """
 
     releases: tuple[Release, ...]
+    views: tuple[tuple[float, ...], ...]
 
-    def __init__(self, *releases: Release) -> None:
+    def __init__(self, *releases: Release, views: Sequence[Sequence[float]] = ()) -> None:
         if not releases:
             raise ValueError("a plan needs at least one release; one that releases nothing has nothing to calibrate")
         once: set[str] = set()
@@ -147,15 +162,38 @@ class Plan:
         if sum(release.tail for release in releases) > 0.5:
             raise ValueError("thresholded releases may take half of delta at most")
         object.__setattr__(self, "releases", releases)
+        object.__setattr__(self, "views", tuple(tuple(map(float, view)) for view in views))
+        for view in self.views:
+            for release, part in zip(releases, view, strict=True):
+                checks.closed_unit("a part of a view", part)
+                plain = release.kind == "gaussian" and release.sampling == 1.0 and release.share is not None
+                if part < 1.0 and not plain:
+                    raise ValueError(f"release {release.name!r} is not one that a view can see a part of")
 
     def __add__(self, other: "Plan") -> "Plan":
         if not isinstance(other, Plan):
             return NotImplemented
+        if self.views or other.views:
+            raise ValueError("plans with views cannot be put together: their views are of different releases")
         return Plan(*self.releases, *other.releases)
 
     def event(self, multipliers: Sequence[float]) -> DpEvent:
-        """What the whole plan costs with these noise multipliers, one for each release."""
-        return events.composed(r.event(z) for r, z in zip(self.releases, multipliers, strict=True))
+        """What the whole plan costs with these noise multipliers, one for each release; in the view that sees most."""
+        made = list(zip(self.releases, multipliers, strict=True))
+        if not self.views:
+            return events.composed(r.event(z) for r, z in made)
+        seen = [
+            [(r, z / math.sqrt(part)) for (r, z), part in zip(made, view, strict=True) if part] for view in self.views
+        ]
+        costs = [sum(math.inf if z == 0.0 else r.count / z / z for r, z in view) for view in seen]
+        return events.composed(r.event(z) for r, z in seen[costs.index(max(costs))])
+
+    @property
+    def shared(self) -> float:
+        """The sum of the shares, in the view in which they add up to most."""
+        shares = [release.share or 0.0 for release in self.releases]
+        views = self.views or ((1.0,) * len(shares),)
+        return max(sum(part * share for part, share in zip(view, shares, strict=True)) for view in views)
 
     def d0(self, delta: float) -> float:
         """What thresholded releases take of this delta beside their event; the event is accounted at the rest."""
@@ -212,7 +250,8 @@ class Promise:
         """The statement that holds if no more than the plan is released; `seeded`: with noise from a seed."""
         budget = self.budget
         terms = budget.epsilon, budget.delta, budget.adjacency, self.solver, self.event
-        return Guarantee(*terms, self.unit.n, seeded, self.unit.kind, self.plan.d0(budget.delta))
+        unit, d0 = self.unit, self.plan.d0(budget.delta)
+        return Guarantee(*terms, unit.n, seeded, unit.kind, d0, unit.disclosed)
 
     def spent(self, event: DpEvent, *, seeded: bool) -> Guarantee:
         """The same for a part of the plan, the event of all that was made so far: with the epsilon of that event."""

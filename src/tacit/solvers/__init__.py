@@ -4,11 +4,11 @@ A solver is a set of options. `at(task)` turns it into an algorithm, which sees 
 its plan says and returns weights. Estimators take a solver by its name, for the defaults, or as an object.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.privacy import checks
-from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE
+from tacit.problems import HINGE, LOGISTIC, MULTINOMIAL, SQUARED, SQUARED_HINGE, Loss
 from tacit.problems.task import LinearTask, PenaltyName
 from tacit.solvers.base import Algorithm, Serves, Solution, Solver
 from tacit.solvers.coordinate import Coordinate
@@ -111,6 +111,24 @@ def choose(solver: str | Solver, task: LinearTask) -> Solver:
     return chosen
 
 
+def check_streams(solver: str, loss: Loss, penalties: Sequence[PenaltyName], adjacency: str) -> None:
+    """Refuse a solver that needs all rows in memory, before any row is read; "auto" if no other serves what is asked.
+
+    What rows would tell, such as how many classes there are, is for `choose`.
+    """
+    able = [
+        name
+        for name, kind in SOLVERS.items()
+        if kind.serves.streams
+        and loss in kind.serves.losses
+        and set(penalties) <= set(kind.serves.penalties)
+        and adjacency in kind.serves.adjacencies
+    ]
+    if not able or (solver != "auto" and not SOLVERS[solver].serves.streams):
+        which = f"these do: {', '.join(able)}" if able else "no solver does, with the penalty and adjacency asked for"
+        raise ValueError(f"solver={solver!r} does not serve rows that are not all in memory; {which}")
+
+
 def _missing(serves: Serves, task: LinearTask) -> list[str]:
     """What a task asks for that is not served, in words."""
     several, adjacency = task.outputs > 1, task.budget.adjacency
@@ -150,5 +168,6 @@ __all__ = [
     "Statistics",
     "Text",
     "check_solver",
+    "check_streams",
     "choose",
 ]

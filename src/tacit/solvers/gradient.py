@@ -204,7 +204,8 @@ class _Steps(Algorithm[LinearTask]):
         floor = 1e-10  # keeps the inverse finite where a column is constant and nothing penalises it
         if task.d <= FULL_MATRIX:
             mechanism = GaussianMatrix(sensitivity, bound=n * reach**2)
-            values, vectors = eigh(gate.release("second moments", mechanism, passes.second_moments(radius)) / n)
+            moments = gate.release("second moments", mechanism, passes.second_moments(radius)) / n
+            values, vectors = eigh(moments, driver="evd")  # the fastest for all eigenvectors
             edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
             # No eigenvalue exceeds the width, so steps stay stable where noise would lift the bound beyond half of it.
             lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor

@@ -229,7 +229,7 @@ def answers_may_be_wild():
     """The coordinator takes what comes of wild questions, although an honest party could not have answered its own."""
     with (
         patch.object(parts, "taken", lambda _, answer, name, *__: answer[name]),
-        patch.object(parts, "_label_mean", lambda _, answer, __: float(answer["label mean"][0])),
+        patch.object(parts, "label_mean", lambda _, answer, __: float(answer["label mean"][0])),
     ):
         yield
 

@@ -7,6 +7,10 @@ from tacit.federated.study import Study
 
 def protocol_for(study: Study) -> Protocol:
     """The protocol that the study agreed on; what it does not serve raises here, before any data is read."""
+    if study.masked:
+        from tacit.federated.protocols.marginals.masked import MaskedProtocol
+
+        return MaskedProtocol(study)
     if isinstance(study.protocol, Marginals):
         from tacit.federated.protocols.marginals import MarginalsProtocol
 

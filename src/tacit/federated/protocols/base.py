@@ -63,12 +63,14 @@ class Answer:
     """What a party sends back.
 
     `releases` are arrays that depend on its data, each under the name of the planned release (without the party's
-    prefix) that made it; nothing else in an answer depends on data. `memory` never leaves the party: it is kept on
-    its disk, merged over what it remembered before.
+    prefix) that made it. `memory` never leaves the party: it is kept on its disk, merged over what it remembered
+    before. `beside` is sent like a release and tells nothing of the data to whoever lacks the parties' seeds: keys,
+    and what masks hide. Nothing else in an answer depends on data.
     """
 
     releases: Arrays
     memory: Arrays = field(default_factory=dict)
+    beside: Arrays = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +78,13 @@ class Holding:
     """A party's own data, checked and in the order all parties agreed on; not yet bounded.
 
     `X` is a float64 array or a CSC array of finite numbers; `targets` are finite numbers (labels: -1 and 1), or None
-    where the party has none.
+    where the party has none. `secret` is what the parties share and the coordinator lacks, if they do.
     """
 
     name: str
     X: Any
     targets: Floats | None
+    secret: bytes | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,8 @@ class Protocol(ABC):
     """One way for the parties of a study to train a model together."""
 
     name: str
+    beside: frozenset[str] = frozenset()  # what answers may hold that is no release
+    fresh: frozenset[str] = frozenset()  # of questions and memory: new in every run, and wiped when the study is done
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -111,7 +116,8 @@ class Protocol(ABC):
     @cached_property
     def promise(self) -> Promise:
         """The plan with its noise; `promise.part("party/")` is what one party may release."""
-        return self.plan().calibrate(self.study.budget, Unit("row", self.study.n_rows), f"federated {self.name}")
+        unit = Unit("row", self.study.n_rows, disclosed=self.study.disclosed)
+        return self.plan().calibrate(self.study.budget, unit, f"federated {self.name}")
 
     def noise(self, party: str, release: str, sensitivity: Sensitivity) -> float:
         """The standard deviation of the noise in a party's release."""
@@ -128,6 +134,10 @@ class Protocol(ABC):
     @abstractmethod
     def coordinate(self) -> Rounds:
         """The coordinator's side: yields {party: question}, is sent {party: releases}, returns the model."""
+
+    def settled(self, answers: Mapping[str, Arrays]) -> Mapping[str, Arrays]:
+        """What a coordinator keeps of the answers of an exchange when the study is done."""
+        return answers
 
     @abstractmethod
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from tacit.federated.node import Node
+from tacit.federated.responder import Responder
 
 
 class InProcess:
     """Hands each request to the party's node and takes its reply, one party after the other."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Responder]) -> None:
         self._nodes = {node.name: node for node in nodes}
 
     def exchange(self, requests: Mapping[str, bytes]) -> dict[str, bytes]:

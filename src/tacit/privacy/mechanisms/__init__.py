@@ -5,7 +5,7 @@ non-private limit (multiplier 0) a mechanism returns the exact answer; `Vertices
 sensitivities are of sums over rows, not of means.
 """
 
-from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, LaplaceVector
+from tacit.privacy.mechanisms.additive import GaussianMatrix, GaussianVector, GaussianWords, LaplaceVector
 from tacit.privacy.mechanisms.histogram import Histogram
 from tacit.privacy.mechanisms.objective import ObjectivePerturbation
 from tacit.privacy.mechanisms.selection import Choice, Quantile, Selection, SignedVertex, Threshold, TopK
@@ -21,6 +21,7 @@ __all__ = [
     "GaussianMatrix",
     "GaussianSequence",
     "GaussianVector",
+    "GaussianWords",
     "Histogram",
     "LaplaceVector",
     "ObjectivePerturbation",

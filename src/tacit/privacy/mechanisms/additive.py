@@ -5,19 +5,23 @@ the sensitivity. Values that are not numbers count as zero, so that no error tel
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit._types import Floats
 from tacit.privacy import checks
 from tacit.privacy.gate import Grant
 from tacit.privacy.mechanisms.sensitivity import Sensitivity
 from tacit.privacy.noise import samplers
-from tacit.privacy.noise.grid import Grid, noisy
+from tacit.privacy.noise.grid import MAX_BITS, Grid, noisy
+from tacit.privacy.noise.source import Words
 from tacit.privacy.plan import Kind
+
+_RUN = 2**16  # entries of a matrix that get their noise at a time
 
 
 @dataclass(frozen=True)
@@ -87,20 +91,75 @@ class GaussianMatrix:
         if d is None:
             if out.ndim != 2 or out.shape[0] != out.shape[1]:
                 raise ValueError(f"a symmetric release needs a square matrix, got shape {out.shape}")
-            out = np.triu(out.astype(np.float64, copy=False))
+            columns = len(out)
+            upper = np.triu_indices(columns)
+            packed = out.astype(np.float64, copy=False)[upper]
         elif out.shape != (d * (d + 1) // 2,) or out.dtype != np.float64:
             raise ValueError(f"a packed matrix of {d} columns has {d * (d + 1) // 2} floats, got shape {out.shape}")
+        else:
+            columns, packed = d, out
         source, size = grant.take(), self.sensitivity.under(grant.adjacency)
         if grant.multiplier > 0.0 and size > 0.0:
-            columns = len(out) if d is None else d
             weight = math.sqrt(2.0) if self.isotropic else 1.0
             bound = None if self.bound is None else weight * checks.positive("bound", self.bound)
-            grid = Grid.for_noise(size, grant.multiplier, columns * (columns + 1) // 2, bound, power=0.5)
-            start = 0
-            for left in range(columns, 0, -1):
-                row = out[columns - left, columns - left :] if d is None else out[start : start + left]
-                start += left
-                row[1:] *= weight
-                row[:] = grid.release(row, samplers.normals(source, left), strict=bound is None)
-                row[1:] /= weight
-        return out if d is not None else out + np.triu(out, 1).T
+            grid = Grid.for_noise(size, grant.multiplier, len(packed), bound, power=0.5)
+            for part, twice in _runs(packed, columns):
+                np.multiply(part, weight, out=part, where=twice)
+                part[:] = grid.release(part, samplers.normals(source, len(part)), strict=bound is None)
+                np.divide(part, weight, out=part, where=twice)
+        if d is not None:
+            return packed
+        square = np.zeros((columns, columns))
+        square[upper] = packed
+        return square + np.triu(square, 1).T
+
+
+def _runs(packed: Floats, columns: int) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+    """The triangle in runs of whole rows, to be changed in place, and which of their entries stand for two.
+
+    A draw takes the same words of the source however many are drawn at once, so runs change no result.
+    """
+    starts = np.concatenate([[0], np.cumsum(np.arange(columns, 0, -1))])  # where rows begin: at the diagonal
+    first = 0
+    while first < columns:
+        end = max(first + 1, int(np.searchsorted(starts, starts[first] + _RUN, side="right")) - 1)
+        part = packed[starts[first] : starts[end]]
+        twice = np.ones(len(part), dtype=bool)
+        twice[starts[first:end] - starts[first]] = False
+        yield part, twice
+        first = end
+
+
+@dataclass(frozen=True)
+class GaussianWords:
+    """Gaussian noise on whole numbers modulo 2^64, for sums of which several parties hold shares.
+
+    The noise is floor(2^bits Z), Z standard normal. With whole numbers q, q + floor(2^bits Z) = floor(q + 2^bits Z),
+    so this is the Gaussian mechanism with a standard deviation of 2^bits, and a remainder after that. Nothing is
+    rounded that depends on data.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity
+        Of the sum that the shares add up to, in whole numbers, in the l2 norm.
+    bits : int
+        The noise must not be less than the promise says: 2^bits is at least its multiplier times the sensitivity.
+    """
+
+    sensitivity: Sensitivity
+    bits: int
+    kind: ClassVar[Kind] = "gaussian"
+    most_bits: ClassVar[int] = MAX_BITS
+
+    def draw(self, grant: Grant, words: Words) -> Words:
+        """The words with noise; in the non-private limit as they are."""
+        if words.dtype != np.uint64 or not 0 <= self.bits <= self.most_bits:
+            told = f"{words.dtype}, {self.bits}"
+            raise TypeError(f"words with noise are uint64, with 0 to {self.most_bits} bits of noise, got {told}")
+        if grant.multiplier * self.sensitivity.under(grant.adjacency) > math.ldexp(1.0, self.bits):
+            raise ValueError(f"noise of 2^{self.bits} is less than the promise says of release {grant.name!r}")
+        source = grant.take()
+        if grant.multiplier == 0.0:
+            return words.copy()
+        noise = samplers.normals(source, words.size) >> np.int64(MAX_BITS - self.bits)
+        return words + noise.view(np.uint64).reshape(words.shape)

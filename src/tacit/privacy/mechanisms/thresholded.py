@@ -102,11 +102,15 @@ class ThresholdedCounts:
     def counts(self, votes: Sequence[Iterable[str | None]]) -> list[dict[str, int]]:
         """How many people vote for each value, in the order of texts: private, and only for a release.
 
-        `votes` has for each column the value of each person, or None. So nobody has two votes in a column.
+        `votes` has for each column the value of each person, or None; or how many people vote for each value. Nobody
+        has two votes in a column.
         """
         if len(votes) != self.columns:
             raise ValueError(f"expected the votes of {self.columns} columns, got {len(votes)}")
-        tallies = [Counter(value for value in column if value is not None) for column in votes]
+        tallies = [
+            column if isinstance(column, Counter) else Counter(value for value in column if value is not None)
+            for column in votes
+        ]
         if any(sum(tally.values()) > self.rows for tally in tallies):
             raise ValueError(f"there are more votes than the declared {self.rows} people")
         return [{value: tally[value] for value in sorted(tally)} for tally in tallies]

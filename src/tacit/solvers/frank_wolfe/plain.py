@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats, Integers
-from tacit.problems import LOGISTIC, LOSSES
+from tacit.problems import LOGISTIC, LOSSES, SQUARED
 from tacit.solvers.frank_wolfe.path import Path
 from tacit.solvers.frank_wolfe.rows import Scoring
 
@@ -29,19 +29,21 @@ class PlainScores:
         self._gather()
 
     def _gather(self) -> None:
-        margins, targets, limit = (
-            self._now + self._now.dtype.type(self._scoring.offset),
-            self._targets,
-            self._scoring.limit,
-        )
-        if self._loss == LOGISTIC:  # by one exponential, in the precision of the rows
-            with np.errstate(over="ignore"):
-                slopes = -targets / (1.0 + np.exp(targets * margins))
-        else:
-            slopes = self._loss.derivative(margins, targets).astype(margins.dtype)
+        slopes, limit = self._slopes(), self._scoring.limit
         np.clip(slopes, -limit, limit, out=slopes)
         slopes[self._absent] = 0.0
         self._gradient = self._turned @ slopes
+
+    def _slopes(self) -> Floats:
+        """Of all rows, in their precision: by one difference or one exponential where that is all it takes."""
+        targets = self._targets
+        if self._loss == SQUARED:
+            return np.asarray(self._now - targets)  # a regression has no offset
+        margins = self._now + self._now.dtype.type(self._scoring.offset)
+        if self._loss == LOGISTIC:
+            with np.errstate(over="ignore"):
+                return np.asarray(-targets / (1.0 + np.exp(targets * margins)))
+        return self._loss.derivative(margins, targets).astype(margins.dtype)
 
     def best(self) -> tuple[int, int]:
         """(j, sign) of the vertex along which the gradient falls most steeply."""

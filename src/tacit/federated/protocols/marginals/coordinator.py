@@ -29,7 +29,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     mean = float(np.mean([part.target_mean for part in parts]))
     parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
-    solved, intercept = _solved(
+    weights, intercept = solved(
         study,
         moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
         np.concatenate([part.slope(mean) for part in parts]) * units / study.n_rows,
@@ -38,7 +38,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     )
     coefs = {}
     ends = np.cumsum([len(part.selected) for part in parts])
-    for member, part, own in zip(study.members, parts, np.split(solved, ends[:-1]), strict=True):
+    for member, part, own in zip(study.members, parts, np.split(weights, ends[:-1]), strict=True):
         coefs[member.name] = np.zeros(member.n_features)
         coefs[member.name][part.selected] = own
     named = dict(zip(study.names, parts, strict=True))
@@ -53,7 +53,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     return Model(coefs, intercept, facts)
 
 
-def _solved(study: Study, covariance: Floats, slope: Floats, mean: Floats, target_mean: float) -> tuple[Floats, float]:
+def solved(study: Study, covariance: Floats, slope: Floats, mean: Floats, target_mean: float) -> tuple[Floats, float]:
     """The weights of all columns, in the l1 ball, and the intercept; from moments per row, in the users' units."""
     radius = study.l1_radius
     if study.loss == "squared":

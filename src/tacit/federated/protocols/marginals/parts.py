@@ -13,6 +13,7 @@ from tacit.federated.protocols.base import Arrays, RefusedError, largest_sum, ta
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.marginals.party import Target
 from tacit.federated.protocols.marginals.rules import AGAIN, PRODUCTS, SQUARES, SUMS, Agreement, largest_target
+from tacit.federated.study import Study
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
 _LARGEST = 1e100  # of a number of rows that is only compared
@@ -70,7 +71,7 @@ def read_part(
     study, k, holder = agreed.study, agreed.n_selected[name], agreed.study.label_holder
     n = study.n_rows
     speaker, said = (name, found) if agreed.label_sketch is None else (holder, first[holder])
-    mean = _label_mean(speaker, said, y_bounds) if study.fit_intercept else 0.0
+    mean = label_mean(speaker, said, y_bounds) if study.fit_intercept else 0.0
     bound, label_error = largest_target(y_bounds, mean), 0.0
     if agreed.label_sketch is not None and name != holder:
         released = sketched_labels(agreed, first)
@@ -79,7 +80,7 @@ def read_part(
     selected = np.arange(k)
     if agreed.selects(name):
         selected = _columns(agreed, name, found)
-    norm, filled = _row_norm(agreed, name, found)
+    norm, filled = row_norm(study, name, k, found)
     noise, noise_of_squares = agreed.noise(name, "correlations", PRODUCTS), agreed.noise(name, "moments", SQUARES)
     products = taken(name, found, "correlations", (k, 2), largest_sum(n, 1.0, noise))
     squares = np.zeros((k, k))
@@ -107,7 +108,7 @@ def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
     return agreed.taken_sketch(agreed.label_sketch, holder, first[holder], "labels")
 
 
-def _label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
+def label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
     """The mean of the labels, which lies within their bounds, but for rounding."""
     low, high = y_bounds
     mean = float(taken(name, said, "label mean", (1,), 2.0 * max(-low, high, high - low))[0])
@@ -126,10 +127,10 @@ def _columns(agreed: Agreement, name: str, found: Arrays) -> NDArray[np.int64]:
     return columns.astype(np.int64)
 
 
-def _row_norm(agreed: Agreement, name: str, found: Arrays) -> tuple[float, float]:
-    """What a party clipped its rows to, and how many of them are not zero."""
-    declared = agreed.study.entry_bound
-    longest = LARGEST_BOUND if declared is None else math.sqrt(agreed.n_selected[name]) * declared
+def row_norm(study: Study, name: str, columns: int, found: Arrays) -> tuple[float, float]:
+    """What a party clipped its rows of so many columns to, and how many of them are not zero."""
+    declared = study.entry_bound
+    longest = LARGEST_BOUND if declared is None else math.sqrt(columns) * declared
     norm, filled = taken(name, found, "row norm", (2,), _LARGEST).tolist()
     if not min(SMALLEST_BOUND, longest) <= norm <= max(longest, 1.0):
         raise RefusedError(f"party {name!r} answered 'row norm' with a number that no data gives")

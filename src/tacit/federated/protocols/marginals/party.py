@@ -22,6 +22,7 @@ from tacit.federated.protocols.marginals.rules import (
     largest_target,
 )
 from tacit.federated.sketches import Sketch
+from tacit.federated.study import Study
 from tacit.privacy import Gate, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity, TopK
 
@@ -63,7 +64,7 @@ def bounds(agreed: Agreement, holding: Holding, question: Question, gate: Gate) 
     if sketch is None or holding.name != agreed.study.label_holder:
         return Answer(found)
     limits = agreed.bounds.y_bounds({holding.name: found})
-    told = _own_target(agreed, holding, limits, agreed.bounds.y_core({holding.name: found}), gate)
+    told = own_target(agreed.study, holding, limits, agreed.bounds.y_core({holding.name: found}), gate)
     target = _target(agreed, holding, told)
     if agreed.finds_label_mean(holding.name):
         found["label mean"] = told["label mean"]
@@ -76,11 +77,11 @@ def marginals(agreed: Agreement, holding: Holding, question: Question, gate: Gat
     """The step "marginals": the columns selected, and their moments with the target and with each other."""
     told = _told(agreed, holding, question, gate, memory)
     target = _target(agreed, holding, told)
-    X, count = _bounded(agreed, holding.X), agreed.n_selected[holding.name]
+    X, count = bounded(agreed.study, holding.X), agreed.n_selected[holding.name]
     selects = agreed.selects(holding.name)
     selected = _selected(agreed, X, *_core(target, told), count, gate) if selects else np.arange(count)
     own = X[:, selected]
-    norm, filled = _row_norm(agreed, own, gate)
+    norm, filled = row_norm(agreed.study, own, gate)
     rows = columns.unit_rows(own, norm)
     sides = np.column_stack([target.values / target.bound, np.full(len(target.values), SUMS)])
     n = agreed.study.n_rows
@@ -127,12 +128,12 @@ def _remembered_rows(agreed: Agreement, holding: Holding, question: Question, me
     """Rows of the columns selected before, of norm 1 at most."""
     if "selected" not in memory:
         raise RefusedError(f"the step {question.step!r} comes after 'marginals'")
-    return columns.unit_rows(_bounded(agreed, holding.X)[:, memory["selected"]], float(memory["row norm"][0]))
+    return columns.unit_rows(bounded(agreed.study, holding.X)[:, memory["selected"]], float(memory["row norm"][0]))
 
 
-def _bounded(agreed: Agreement, X: Any) -> Any:
+def bounded(study: Study, X: Any) -> Any:
     """The party's columns, clipped to what was declared."""
-    bound = agreed.study.entry_bound
+    bound = study.entry_bound
     return X if bound is None else columns.clipped(X, bound)
 
 
@@ -161,12 +162,12 @@ def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: in
     return np.sort(gate.release("columns", TopK(count, Sensitivity(2.0 * step, 4.0 * step)), scores))
 
 
-def _row_norm(agreed: Agreement, own: Any, gate: Gate) -> tuple[float, float]:
+def row_norm(study: Study, own: Any, gate: Gate) -> tuple[float, float]:
     """What rows of the selected columns are clipped to, found within what was declared; and how many are not zero."""
-    found = Magnitudes.released(gate, "row norm", columns.row_norms(own), agreed.study.n_rows)
-    norm = found.bound(part_beyond(agreed.study))
-    if agreed.study.entry_bound is not None:
-        longest = math.sqrt(own.shape[1]) * agreed.study.entry_bound
+    found = Magnitudes.released(gate, "row norm", columns.row_norms(own), study.n_rows)
+    norm = found.bound(part_beyond(study))
+    if study.entry_bound is not None:
+        longest = math.sqrt(own.shape[1]) * study.entry_bound
         norm = min(norm or longest, longest)
     return norm or 1.0, found.count
 
@@ -180,7 +181,7 @@ def _told(agreed: Agreement, holding: Holding, question: Question, gate: Gate, m
             raise RefusedError("the bounds of the target must be two numbers, the lower one first")
         if core and not (abs(core[0]) < _LARGEST and 1.0 / _LARGEST < core[1] < _LARGEST):
             raise RefusedError("the core of the target must be its middle and a width above 0")
-        return _own_target(agreed, holding, (low, high), core or None, gate)
+        return own_target(agreed.study, holding, (low, high), core or None, gate)
     if holding.name != agreed.study.label_holder:
         labels = _array(question, "labels", (sketch.size,))
         if not np.all(np.abs(labels) < _LARGEST):
@@ -199,16 +200,16 @@ def _target(agreed: Agreement, holding: Holding, told: Arrays) -> Target:
     return Target.of(holding.targets, tuple(told["y bounds"].tolist()), float(told["label mean"][0]))
 
 
-def _own_target(
-    agreed: Agreement, holding: Holding, limits: tuple[float, float], core: Sequence[float] | None, gate: Gate
+def own_target(
+    study: Study, holding: Holding, limits: tuple[float, float], core: Sequence[float] | None, gate: Gate
 ) -> Arrays:
     """The bounds of the labels, their released mean, zero for a model without intercept, and their core."""
     labels = holding.targets
     assert labels is not None
     mean = 0.0
-    if agreed.study.fit_intercept:
+    if study.fit_intercept:
         low, high = limits
-        middle, half, n = low + (high - low) / 2.0, (high - low) / 2.0, agreed.study.n_rows
+        middle, half, n = low + (high - low) / 2.0, (high - low) / 2.0, study.n_rows
         with np.errstate(over="ignore"):
             total = np.clip((labels - middle) / half, -1.0, 1.0).sum()
         sensitivity = Sensitivity.vector(1.0 + float_sum_slack(n, 1.0))

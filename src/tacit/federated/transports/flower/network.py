@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.federated.study import table_of
+from tacit.federated.studyfiles import table_of
 from tacit.privacy import checks
 
 TIMEOUT = 600.0
 LOOPBACK = "127.0.0.1"  # where the coordinator's own process reaches the engine
-_KNOWN = ("address", "listen", "keys", "timeout")
+_KNOWN = ("address", "listen", "keys", "timeout", "cap")
 _FILES = {
     "authority": "authority.crt",
     "certificate": "coordinator.crt",
@@ -38,12 +38,15 @@ class Network:
         `parties.secret` what the owner of the folder needs.
     timeout : float
         Seconds that the coordinator waits for all parties in a round, and a party for the coordinator.
+    cap : Path, optional
+        The file of what all studies of this party may give away together.
     """
 
     address: str
     listen: str
     keys: Path
     timeout: float = TIMEOUT
+    cap: Path | None = None
     authority: Path = field(init=False)  # the certificate of whoever signed the coordinator's
     certificate: Path = field(init=False)  # the coordinator's
     certificate_key: Path = field(init=False)  # the private key of that one
@@ -69,7 +72,8 @@ class Network:
             raise ValueError(f"[network] of {path} has no {', '.join(unknown)}; it may have {', '.join(_KNOWN)}")
         folder = _text(values, "keys", "keys")
         listen = _text(values, "listen", values["address"])
-        return cls(values["address"], listen, path.parent / folder, values.get("timeout", TIMEOUT))
+        cap = path.parent / _text(values, "cap", "") if "cap" in values else None
+        return cls(values["address"], listen, path.parent / folder, values.get("timeout", TIMEOUT), cap)
 
     @property
     def host(self) -> str:

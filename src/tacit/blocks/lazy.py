@@ -1,0 +1,145 @@
+"""`BlockTable`: rows in parts, changed while they are read. The steps of a pipeline hand it on to each other.
+
+A step that treats each row by itself changes a table of a few rows at a time. Nothing is changed before it is read, and
+what is read is forgotten, unless it is `held`: then numbers are in the scratch of the fit from the first reading on.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, Self
+
+import numpy as np
+
+from tacit._types import Floats
+from tacit.blocks.reading import Numbers, Reading, Seen, Targets, seen_table
+from tacit.blocks.source import Source
+from tacit.blocks.table import Table
+
+Change = Callable[[Any], Any]
+"""Makes a table of a table, row by row. It can be sent to where the rows are."""
+
+Look = Callable[[Any, bool], Seen]
+"""What can be told of a table, whose types were declared or not."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Changed:
+    """A part whose tables are changed while they are read."""
+
+    part: Any
+    change: Change
+    is_slow = True
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a schema declares the types of what is read."""
+        return bool(getattr(self.part, "is_typed", False))
+
+    def tables(self) -> Iterator[tuple[Any, Any]]:
+        """The tables, changed, and their targets; without those that have no rows, which not every step takes."""
+        for X, y in self.part.tables():
+            if X.shape[0] > 0:
+                yield self.change(X), y
+
+
+@dataclass(frozen=True, eq=False)
+class BlockTable:
+    """Rows in parts, of `d` columns, and what the first pass has told of them."""
+
+    reading: Reading
+    seen: Seen
+    d: int
+
+    @classmethod
+    def of(cls, reading: Reading, targets: Targets, *, trusted: bool, sparse: bool = False) -> "BlockTable":
+        """The first pass over a table of numbers: what is bad raises here, and sparse rows unless they are served."""
+        seen = reading.seen(targets, trusted=trusted)
+        if seen.sparse and not sparse:
+            raise ValueError("blocks of sparse rows are taken by linear models and PCA by themselves alone")
+        return cls(reading, seen, seen.columns or 0)
+
+    @classmethod
+    def looked_at(cls, reading: Reading, look: Look, targets: Targets) -> "BlockTable":
+        """The first pass over a table of any kind, which `look` checks; so does this the targets."""
+        seen = reading.joined(reading.place.run(partial(_looked_at, look, targets), reading.parts))
+        return cls(reading, seen, seen.columns or 0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns, which are public."""
+        return self.seen.rows, self.d
+
+    def changed(self, change: Change, d: int, *, held: bool = False) -> "BlockTable":
+        """The table that `change` makes of this one, of d columns."""
+        reading = self.reading
+        parts = reading.place.hold(partial(_changed, change), reading.parts, reading.rows)
+        parts = reading.place.spooled(parts) if held else parts
+        return replace(self, reading=replace(reading, parts=parts), d=d)
+
+    def source(self, encode: Callable[[Any], Floats]) -> Source:
+        """The rows as numbers, for exact sums."""
+        return self.reading.source(self.d, encode)
+
+    def table(self) -> Table:
+        """The rows as numbers, read in their order by this process; sparse ones stay sparse."""
+        self.reading.check_here("PCA")
+        parts, rows, kept = self.reading.parts, self.reading.rows, self.seen.sparse
+
+        def read() -> Iterator[Any]:
+            numbers = (Numbers(self.d, no_targets, *one, sparse=kept) for one in zip(parts, rows, strict=True))
+            return (block.X for part in numbers for block in part.blocks())
+
+        return Table(*self.shape, sparse=kept, read=read)
+
+    def total(self, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
+        """What a function says of the tables of all parts, added up. Private."""
+        found = self.reading.place.run(partial(_total, function, add), self.reading.parts)
+        return reduce(add, (one for one in found if one is not None))
+
+    def tell(self, estimator: Any) -> Self:
+        """Let an estimator know the columns, as validation would."""
+        told(estimator, self.seen)
+        return self
+
+    def __repr__(self) -> str:
+        return "BlockTable(private)"
+
+
+def told(estimator: Any, seen: Seen) -> None:
+    """Let an estimator know what a first pass has told of the columns."""
+    estimator.n_features_in_, estimator._truths = seen.columns or 0, seen.truths
+    estimator.__dict__.pop("feature_names_in_", None)
+    if seen.names is not None:
+        estimator.feature_names_in_ = np.array(seen.names, dtype=object)
+
+
+def no_targets(y: Any) -> Floats:
+    """Targets that nobody asks for."""
+    return np.zeros(len(y))
+
+
+def _changed(change: Change, part: Any, rows: int) -> Changed:
+    del rows
+    return Changed(part, change)
+
+
+def _total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any], part: Any) -> Any:
+    """Of a part; None where it has no tables."""
+    found = (function(X) for X, _ in part.tables())
+    first = next(found, None)
+    return first if first is None else reduce(add, found, first)
+
+
+def _looked_at(look: Look, targets: Targets, part: Any) -> Seen:
+    """What a part holds; an error is told, not raised, as it may have to travel."""
+    found, trusted = Seen(), bool(getattr(part, "is_typed", False))
+    try:
+        for X, y in part.tables():
+            one = look(X, trusted)
+            if targets != "none":
+                one = one._replace(labels=seen_table(np.zeros((one.rows, 1)), y, targets, trusted=False).labels)
+            found = found.joined(one)
+    except (TypeError, ValueError) as error:
+        return Seen(problem=(type(error).__name__, str(error)))
+    return found

@@ -1,0 +1,50 @@
+"""Partly the same people, over real processes: align, then a study of the people whom all have."""
+
+import pandas as pd
+import pytest
+
+from tacit.federated.disclosures import DisclosureStore
+from tacit.federated.study import MATCHED
+
+from .support import SIZES, Running, Trial
+
+pytestmark = pytest.mark.engine
+
+
+class Overlap(Trial):
+    """Each party lacks some of the people, and has its rows in an order of its own."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        text = self.config.read_text().replace("n_rows = 300\n", "").replace('membership = "same"', "")
+        self.config.write_text(text.replace("[study]\n", '[study]\nmembership = "agreed"\n', 1))
+        people = {"hospital-a": self.ids[:250], "hospital-b": self.ids[40:]}
+        for name, kept in people.items():
+            table = pd.read_csv(folder / f"{name}.csv")
+            table[table["who"].isin(kept)].to_csv(folder / f"{name}.csv", index=False)
+
+    def align(self, name=None):
+        if name is None:
+            return Running("align", self.config, "--coordinator")
+        told = ["--data", self.folder / f"{name}.csv", "--id", "who", "--secret", self.folder / "keys/parties.secret"]
+        return Running("align", self.config, "--name", name, *told)
+
+
+def test_partly_the_same_people(tmp_path):
+    trial = Overlap(tmp_path)
+    early = trial.coordinator()
+    assert early.ended() == 2
+    assert "`tacit federate align" in early.lines[-1]
+    coordinator, *parties = [trial.align(), *map(trial.align, SIZES)]
+    coordinator.until("round 1: common").kill()
+    coordinator = trial.align()
+    assert coordinator.ended() == 0, coordinator.printed
+    assert all(party.ended() == 0 for party in parties), [party.printed for party in parties]
+    assert "210 people are at all parties" in coordinator.printed
+    coordinator, *parties = [trial.coordinator(), *map(trial.party, SIZES)]
+    assert coordinator.ended() == 0, coordinator.printed
+    assert all(party.ended() == 0 for party in parties), [party.printed for party in parties]
+    assert trial.model.guarantee_.n_rows == 210
+    assert str(trial.model.guarantee_).endswith(MATCHED)
+    kept = DisclosureStore(tmp_path / "state" / "parties" / "hospital-a" / "disclosures.sqlite").disclosures()
+    assert [entry.size for entry in kept] == [250, 210]
