@@ -119,7 +119,7 @@ class ExactPasses:
         most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
         rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
         if len(w) == 1:
-            longer = [replace(part, size=LONG_BLOCK) if isinstance(part, Part) else part for part in self._parts]
+            longer = [replace(part, size=LONG_BLOCK) if hasattr(part, "size") else part for part in self._parts]
             total = sum_over(longer, _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
             return total.floats(-GRID - steps)[None, :]
         return sum_over(self._parts, _class_gradient, bias, fixed, rule, run=self._run).floats(-GRID - steps)
