@@ -192,6 +192,7 @@ def table(arguments: Any) -> cost.Rows:
     for each in (
         *dense_gradients(n, d),
         *dense_gradients(10 * n, 20),
+        *dense_gradients(2 * n, 100),
         *dense_gradients(n // 2, 500),
         moments(n, d),
         one_hot_gradient(n, 1_000),

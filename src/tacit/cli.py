@@ -68,6 +68,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     add("--schema", type=Path, help="a TOML or JSON file with target, classes, y_bounds, columns, drop, fill")
     add("--categories", action="append", default=[], metavar="COLUMN=A,B", help="the categories of a column; repeat")
     add("--numbers", metavar="COLUMNS", help="columns that hold numbers, separated by commas")
+    add("--booleans", metavar="COLUMNS", help="columns that hold 0 and 1, or true and false: their bounds are free")
     add("--public-categories", metavar="COLUMNS", help="read these columns' categories off the data: not covered")
     add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
@@ -92,6 +93,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     other = command.add_argument_group("other")
     add = other.add_argument
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--workers", metavar="ADDRESS", help="the scheduler of a Dask cluster whose workers see the file: tcp://...")
     add("--sklearn", action="store_true", help="write a pickled scikit-learn pipeline, for where tacit is not")
     add("--verbose", action="store_true", help="show how far the fit has come")
 
@@ -154,6 +156,7 @@ def _federate(command: argparse.ArgumentParser) -> None:
         ("coordinator", _federate_coordinator, "ask the parties and write the model; sees no data"),
         ("align", _federate_align, "find the people whom all parties have, before a study"),
         ("party", _federate_party, "answer the coordinator from a table that stays here"),
+        ("score", _federate_score, "a party's share of predictions for people who are asked about; not private"),
         ("cap", _federate_cap, "fix what all studies on the same people may give away together"),
         ("ledger", _federate_ledger, "show every message that a party sent, and what is left of its cap"),
     ):
@@ -207,6 +210,22 @@ def _federate_party(command: argparse.ArgumentParser) -> None:
     add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
     add("--cap", type=Path, metavar="FILE", help="what all studies may give away (default: by the study file, or none)")
     add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: state/parties/PARTY)")
+
+
+def _federate_score(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--name", required=True, metavar="PARTY", help="as the study calls it")
+    add("--data", type=Path, required=True, help="the party's table, with the columns of the study")
+    add("--id", metavar="COLUMN", required=True, help="whom a row is about")
+    add("--ids", type=Path, required=True, metavar="FILE", help="a table with the same column: whom to predict for")
+    add("--to", required=True, metavar="PARTY", help="who gets the margins; it names itself to add them up")
+    add("--add", type=Path, nargs="*", default=[], metavar="FILE", help="what the other parties wrote for it")
+    add("--out", type=Path, required=True, help="a csv or parquet file")
+    add("--label", metavar="COLUMN", help="a column of labels, which is left out")
+    add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
+    add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
+    add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--state", type=Path, metavar="FOLDER", help="where the party's part of the model is (default: by the study)")
 
 
 def _federate_cap(command: argparse.ArgumentParser) -> None:

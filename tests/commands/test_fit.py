@@ -482,3 +482,36 @@ def test_what_was_fitted_to_a_raw_table_is_exported(capsys, tmp_path):
     assert model.guarantee_.solver == "encoder, gradient"
     found, expected = (one.predict_proba(frame) for one in (model.to_sklearn(), model))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("words", [("--numbers", "age"), ()], ids=["all declared", "some found"])
+@pytest.mark.parametrize("cells", [("True", "False", None), ("1", "0", "true")])
+def test_truth_values_of_a_schema_lie_between_0_and_1(folder, capsys, words, cells):
+    frame = people()[["age", "income"]]
+    frame["owner"] = [cells[k % 3] for k in range(len(frame))]
+    frame.to_csv(folder / "owners.csv", index=False)
+    (folder / "schema.toml").write_text('target = "income"\ncolumns.owner = "boolean"\n', encoding="utf8")
+    told = ["--epsilon", "1", "--task", "classification", *words]
+    code, _, err = tacit(capsys, "fit", "owners.csv", "--schema", "schema.toml", *told, "--out", "typed.json")
+    assert code == 0, err
+    model = load("typed.json").model
+    inner, names = (model, ["age", "owner"]) if words else (model[-1], list(model[:-1].get_feature_names_out()))
+    place = names.index("owner")
+    assert (inner.clip_low_[place], inner.clip_high_[place]) == (0.0, 1.0)
+    code, out, err = tacit(capsys, "predict", "typed.json", "owners.csv", "--keep", "owner")
+    assert (code, len(out.splitlines())) == (0, 401), err
+    told = ["--target", "income", *told, "--booleans", "owner,age"]
+    code, _, err = tacit(capsys, "fit", "owners.csv", *told, "--out", "all.json")
+    assert code == 0, err
+    assert not any("scale" in release.name for release in load("all.json").model.plan_.plan.releases)
+
+
+def test_other_words_than_true_and_false_are_refused_before_anything_is_spent(folder, capsys):
+    frame = people()[["age", "income"]].assign(owner="perhaps")
+    frame.to_csv(folder / "owners.csv", index=False)
+    words = ["--target", "income", "--epsilon", "1", "--task", "classification", "--booleans", "owner"]
+    code, out, err = tacit(capsys, "fit", "owners.csv", *words)
+    assert (code, out) == (2, "")
+    assert "'owner'" in err
+    assert "perhaps" not in err

@@ -42,12 +42,19 @@ def test_a_file_says_what_the_flags_could(tmp_path, name, text):
 
 def test_the_command_line_goes_before_the_file(tmp_path):
     (tmp_path / "s.toml").write_text(TOML + "hours = 40\n")
-    schema = Schema.load(tmp_path / "s.toml").with_words(["grade=a,b"], "hours", "x,y", ["age=0"], "0,1")
+    schema = Schema.load(tmp_path / "s.toml").with_words(["grade=a,b"], "hours", None, "x,y", ["age=0"], "0,1")
     assert schema.columns == {"age": None, "hours": None, "kind": ("clerk", "farmer, or so"), "grade": ("a", "b")}
     assert schema.drop == ("x", "y")
     assert schema.fill == {"age": "0", "kind": "clerk", "hours": "40"}
     assert schema.classes == (0.0, 1.0)
     assert schema.target == "income"
+
+
+def test_truth_values_are_numbers_and_the_command_line_may_say_otherwise(tmp_path):
+    (tmp_path / "s.toml").write_text("columns = {a = 'boolean', b = 'boolean', c = 'boolean'}")
+    schema = Schema.load(tmp_path / "s.toml")
+    assert (schema.columns, schema.truths) == (dict.fromkeys("abc"), {"a", "b", "c"})
+    assert schema.with_words(["a=1,2"], "b", "d", None, [], None).truths == {"c", "d"}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +66,7 @@ def test_the_command_line_goes_before_the_file(tmp_path):
         ("columns = 3", "columns must be a table"),
         ("drop = 'age'", "drop must be a list"),
         ("drop = [1]", "drop must be a list"),
-        ("[columns]\nage = 3", "columns.age must be 'number' or the list"),
+        ("[columns]\nage = 3", "columns.age must be 'number', 'boolean' or the list"),
         ("[columns]\nage = []", "at least one value"),
         ("[columns]\nage = ['a', 'a']", "each of them once"),
         ("[columns]\nage = ['a', 1]", "a list of texts or a list of finite numbers"),
@@ -89,7 +96,7 @@ def test_lists_on_the_command_line():
     assert parsed("x", "3,1,?") == ("3", "1", "?")
     assert parsed("x", "1,nan") == ("1", "nan")  # nan is no number to compare with
     with pytest.raises(ValueError, match="--fill takes column=value, got 'age'"):
-        Schema().with_words([], None, None, ["age"], None)
+        Schema().with_words([], None, None, None, ["age"], None)
 
 
 def test_names_of_features():

@@ -24,7 +24,8 @@ from tacit import (
     RowClipper,
     make_private_pipeline,
 )
-from tacit.estimators.stateless import _is_plain
+from tacit.estimators.rowstage import NUMBERS_FOR_ALL
+from tacit.estimators.stateless import is_plain
 from tests.guarantees.recorder import transcript
 
 from .tables import FRAME, JOB, N, Y, fitted, made, quiet
@@ -128,7 +129,7 @@ def test_every_function_that_is_taken_treats_numbers_by_themselves_also_beside_w
     values = np.concatenate([rng.normal(size=24), 50.0 * rng.normal(size=8), rng.uniform(size=8)])
     wild = np.array([1e300, -1e6, np.inf, np.nan, 0.0, 1e-310, 2.0**60, -0.0, 700.0])
     functions = {
-        f for room in (np, scipy.special) for f in vars(room).values() if isinstance(f, np.ufunc) and _is_plain(f)
+        f for room in (np, scipy.special) for f in vars(room).values() if isinstance(f, np.ufunc) and is_plain(f)
     }
     assert {np.log1p, np.sqrt, np.exp, scipy.special.expit} <= functions
     for function in functions:
@@ -220,6 +221,26 @@ def test_what_could_stop_a_step_after_a_release_is_refused_before_it(after, mess
     encoder = PrivateEncoder(parse=[] if holes == "known" else ["age"])
     with transcript() as steps, pytest.raises((ValueError, TypeError), match=message):
         made(encoder, after, LogisticRegression()).fit(FRAME.assign(age=age), Y)
+    assert steps == []
+
+
+@pytest.mark.parametrize("function", sorted(NUMBERS_FOR_ALL, key=lambda function: function.__name__))
+def test_functions_that_are_said_to_make_no_holes_make_none(function):
+    sizes = np.logspace(-323, 308.25, 700)
+    every = np.concatenate([sizes, -sizes, np.linspace(-60.0, 60.0, 2_001), [0.0, -0.0, np.finfo(float).max]])
+    with np.errstate(all="ignore"):
+        assert not np.isnan(np.asarray(function(every), dtype=float)).any()
+
+
+def test_a_function_that_makes_no_holes_may_come_before_a_step_that_takes_none():
+    frame = FRAME.assign(age=1e6 * (FRAME["age"] - 40.0))  # of both signs, whose exponential no float holds
+    for function in (np.exp, np.tanh, np.cbrt):
+        model = made(PrivateEncoder(), NUMBERS(function), NORMALIZER(), LogisticRegression()).fit(frame, Y)
+        assert np.isfinite(model.predict_proba(frame)).all()
+        twice = made(PrivateScaler(), NUMBERS(function), BINARIZER(), NORMALIZER(), LogisticRegression())
+        assert np.isfinite(twice.fit(frame[["age"]], Y).predict_proba(frame[["age"]])).all()
+    with transcript() as steps, pytest.raises(ValueError, match=r"np\.log1p, makes some"):
+        made(PrivateEncoder(), NUMBERS(np.log1p), NORMALIZER(), LogisticRegression()).fit(FRAME, Y)
     assert steps == []
 
 

@@ -16,6 +16,7 @@ import pytest
 from tacit import load
 from tacit.cli import main
 from tacit.federated import Coordinator, Node, Party, Study
+from tacit.federated.returned import Part
 from tacit.federated.transports.flower.engine import free_port
 from tacit.federated.transports.in_process import InProcess
 
@@ -72,15 +73,17 @@ class Running:
 
 
 class Trial:
-    """A folder with a study, its keys and its tables."""
+    """A folder with a study, its keys and its tables. `holder`: the party with the labels; None: all."""
 
-    def __init__(self, folder, **agreed):
-        self.folder = folder
+    def __init__(self, folder, holder=None, host="127.0.0.1", **agreed):
+        self.folder, self.holder = folder, holder
         self.config = folder / "study.toml"
         told = {"name": "trial", "loss": "squared", "n_rows": 300, "l1_radius": 4.0, "epsilon": 2.0, "delta": 1e-4}
         told |= {"entry_bound": 1.0, "y_bounds": [-4.0, 4.0], "random_state": 5} | agreed
-        self.study = Study.from_dict(told | {"members": [{"name": n, "n_features": d} for n, d in SIZES.items()]})
-        network = f'\n[network]\naddress = "127.0.0.1:{free_port()}"\ntimeout = {WAIT}\n'
+        members = [{"name": n, "n_features": d, "labels": self.holds(n)} for n, d in SIZES.items()]
+        self.study = Study.from_dict(told | {"members": members})
+        port = free_port()
+        network = f'\n[network]\naddress = "{host}:{port}"\nlisten = "127.0.0.1:{port}"\ntimeout = {WAIT}\n'
         self.config.write_text(self.study.to_toml() + network)
         rng = np.random.default_rng(3)
         self.ids = [f"p{i}" for i in rng.permutation(300)]
@@ -93,11 +96,15 @@ class Trial:
             )
         assert main(["federate", "keys", "--config", str(self.config), "--all"]) == 0
 
+    def holds(self, name):
+        """Whether a party has the labels."""
+        return self.holder in (None, name)
+
     def coordinator(self):
         return Running("coordinator", "--config", self.config, "--out", self.folder / "model.json")
 
     def party(self, name, *words, config=None):
-        told = ["--data", self.folder / f"{name}.csv", "--label", "y", "--id", "who"]
+        told = ["--data", self.folder / f"{name}.csv", "--label" if self.holds(name) else "--drop", "y", "--id", "who"]
         told += ["--secret", self.folder / "keys" / "parties.secret"]
         return Running("party", "--config", config or self.config, "--name", name, *told, *words)
 
@@ -108,17 +115,17 @@ class Trial:
     def in_one_process(self):
         """The model, and each party's ledger, without a network."""
         secret = (self.folder / "keys" / "parties.secret").read_bytes().strip()
-        nodes = [
-            Node(self.study, Party(block, self.y, name=name, ids=self.ids, secret=secret))
-            for name, block in self.blocks.items()
-        ]
+        nodes = [Node(self.study, self._party(name, secret), warn=False) for name in self.blocks]
         return Coordinator(self.study).run(InProcess(nodes)), {node.name: node.ledger() for node in nodes}
+
+    def _party(self, name, secret):
+        return Party(self.blocks[name], self.y if self.holds(name) else None, name=name, ids=self.ids, secret=secret)
 
     def ledger(self, name):
         """What a party's own disk says that it released."""
         secret = (self.folder / "keys" / "parties.secret").read_bytes().strip()
-        party = Party(self.blocks[name], self.y, name=name, ids=self.ids, secret=secret)
-        node = Node(self.study, party, self.folder / "state" / "parties" / name / "journal.sqlite")
+        path = self.folder / "state" / "parties" / name / "journal.sqlite"
+        node = Node(self.study, self._party(name, secret), path, warn=False)
         try:
             return node.ledger()
         finally:
@@ -135,4 +142,7 @@ class Trial:
         assert any(coef.any() for coef in model.coefs_.values())
         assert model.uplink_bytes_ == outcome.uplink_bytes
         assert {name: self.ledger(name) for name in SIZES} == ledgers
+        for name in SIZES:  # what came back
+            part = Part.from_json((self.folder / "state" / "parties" / name / "part.json").read_text())
+            assert list(part.coef) == model.coefs_[name].tolist()
         assert all(ledgers.values())

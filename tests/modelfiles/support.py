@@ -8,6 +8,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
 import tacit
 from tacit import (
@@ -115,6 +117,21 @@ MAKERS = {
     "pipeline of three": lambda: make_private_pipeline(
         PrivateEncoder(max_categories=5), PrivateScaler(), Ridge(), epsilon=5.0, shares={"privateencoder": 0.3}
     ).fit(TEXTS, VALUES),
+    "pipeline with steps of others": lambda: make_private_pipeline(
+        PrivateEncoder(), "passthrough", FunctionTransformer(np.tanh), Normalizer("l1"), Ridge(), epsilon=5.0
+    ).fit(TEXTS, VALUES),
+    "pipeline after declared categories": lambda: make_private_pipeline(
+        OneHotEncoder(categories=[["x", "y"], ["S", "L"]], handle_unknown="ignore", sparse_output=False),
+        Binarizer(threshold=0.5),
+        LogisticRegression(bounds=(0, 1)),
+        epsilon=5.0,
+    ).fit(TEXTS[["kind", "size"]], LABELS),
+    "pipeline after codes": lambda: make_private_pipeline(
+        OrdinalEncoder(categories=[[1.0, 2.0, 3.0]], handle_unknown="use_encoded_value", unknown_value=-1), Ridge()
+    ).fit(np.resize([1.0, 2.0, 3.0], (300, 1)), VALUES),
+    "pipeline of words": lambda: make_private_pipeline(
+        HashingVectorizer(n_features=2**8, alternate_sign=False), LogisticRegression(solver="text"), epsilon=5.0
+    ).fit(TEXTS["kind"].tolist(), LABELS),
     "clipper": lambda: tacit.RowClipper(2.0).fit(X),
     "federated lasso": lambda: federated(FederatedLasso, VALUES, y_bounds=(0.0, 8.0)),
     "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0, **CHOSEN),
@@ -141,6 +158,12 @@ def rows(name):
         return pd.DataFrame({"kind": ["x", "y", None], "d": [1.0, np.nan, 3.0], "a": [0, 1, 2], "more": 0.0})
     if name.startswith("federated"):
         return BLOCKS
+    if name == "pipeline after declared categories":
+        return TEXTS[["kind", "size"]]
+    if name == "pipeline after codes":
+        return np.array([[1.0], [3.0], [5.0]])
+    if name == "pipeline of words":
+        return TEXTS["kind"].tolist()
     if name.startswith(("encoder", "pipeline")):
         return TEXTS
     return FRAME if hasattr(model, "feature_names_in_") else csr_array(X) if "sparse" in name else X

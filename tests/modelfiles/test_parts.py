@@ -202,3 +202,61 @@ def test_a_scaler_that_is_fitted_again_keeps_no_plan_of_a_pipeline(tmp_path):
     scaler.set_params(bounds=(0.0, 1.0)).fit(X)
     assert not hasattr(scaler, "plan_")
     assert loaded(text_of(scaler, tmp_path), tmp_path).guarantee_ is None
+
+
+STEPS = "pipeline with steps of others"
+
+
+@pytest.mark.parametrize(
+    ("step", "part", "changes", "message"),
+    [
+        ("functiontransformer", "parameters", {"func": {"function": "numpy.mean"}}, "makes one number of one number"),
+        ("functiontransformer", "parameters", {"func": {"function": "os.system"}}, "makes one number of one number"),
+        ("functiontransformer", "parameters", {"func": {"function": ["numpy.tanh"]}}, "makes one number of one number"),
+        ("functiontransformer", "parameters", {"kw_args": {"dict": {"where": False}}}, "with nothing else set"),
+        ("functiontransformer", "parameters", {"more": 1}, "must have exactly the keys"),
+        ("normalizer", "attributes", {"n_features_in_": 2}, "as many columns"),
+        ("normalizer", "attributes", {"n_features_in_": True}, "a whole number"),
+        ("normalizer", "attributes", {"feature_names_in_": "a"}, "must name every column"),
+        ("normalizer", None, {"class": "StandardScaler"}, "its class must be one of"),
+        ("normalizer", None, {"guarantee": {}}, "has no guarantee of its own"),
+        ("passthrough", "parameters", {"a": 1}, "must have exactly the keys"),
+    ],
+)
+def test_steps_of_scikit_learn_are_held_to_what_a_pipeline_takes(step, part, changes, message, document, tmp_path):
+    changed = document(STEPS)
+    told = changed["model"]["parts"][step]
+    (told if part is None else told[part]).update(changes)
+    with pytest.raises(ValueError, match=message):
+        loaded(changed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"categories": [["x", "z"], ["S", "L"]]},
+        {"categories": "auto"},
+        {"min_frequency": 3},
+        {"handle_unknown": "error"},
+        {"dtype": {"kind": "object"}},
+    ],
+)
+def test_an_encoder_in_a_file_has_declared_categories(changes, document, tmp_path):
+    changed = document("pipeline after declared categories")
+    changed["model"]["parts"]["onehotencoder"]["parameters"].update(changes)
+    with pytest.raises(ValueError, match=r"categories|must be one of float64"):
+        loaded(changed, tmp_path)
+
+
+def test_a_pattern_for_words_is_not_taken_from_a_file(document, tmp_path):
+    changed = document("pipeline of words")
+    changed["model"]["parts"]["hashingvectorizer"]["parameters"]["token_pattern"] = "(a+)+$"
+    with pytest.raises(ValueError, match="token_pattern must be the default"):
+        loaded(changed, tmp_path)
+
+
+def test_a_step_of_scikit_learn_is_no_model_by_itself(document, tmp_path):
+    changed = document(STEPS)
+    changed["model"] = changed["model"]["parts"]["normalizer"]
+    with pytest.raises(ValueError, match="its class must be one of"):
+        loaded(changed, tmp_path)

@@ -4,6 +4,7 @@ from argparse import Namespace
 from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tacit.commands import say, tables
 from tacit.commands.asked import fill as fill_word
@@ -12,12 +13,14 @@ from tacit.federated import Cap, Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.matching import Matcher
 from tacit.federated.proposal import Proposal, is_proposal
+from tacit.federated.returned import Returned, farewells
 from tacit.federated.store import BESIDE
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.engine import require_engine
 from tacit.federated.transports.flower.network import Network
-from tacit.modelfiles import Column, save
+from tacit.modelfiles import Column, load, save
 
+PART = "part.json"  # of the model, in a state folder
 DISCLOSURES = "disclosures.sqlite"  # in a state folder
 _ANY_TEXT = ("",)  # categories that make a column be read as text, whatever it holds
 
@@ -29,7 +32,7 @@ def run(arguments: Namespace) -> int:
             raise ValueError(f"name the study file, once, as in: tacit federate {arguments.part} study.toml")
         arguments.config = arguments.config or arguments.study
     try:
-        if arguments.part in ("align", "ledger", "cap"):
+        if arguments.part in ("align", "ledger", "cap", "score"):
             return import_module(f"tacit.commands.federate_{arguments.part}").run(arguments)
         return {"keys": _keys, "coordinator": _coordinator, "party": _party}[arguments.part](arguments)
     except KeyboardInterrupt:
@@ -39,7 +42,7 @@ def run(arguments: Namespace) -> int:
 
 def _keys(arguments: Namespace) -> int:
     """Make the files that the network needs, for one of those who take part."""
-    study, network = _outline(arguments.config), Network.from_toml(arguments.config)
+    study, network = outline(arguments.config), Network.from_toml(arguments.config)
     everything = arguments.all
     if arguments.coordinator or everything:
         keys.make_certificate(network.host, network.authority, network.certificate, network.certificate_key)
@@ -73,7 +76,7 @@ def _coordinator(arguments: Namespace) -> int:
             outcome = coordinator.run(transport)
             save(fitted_model(outcome, study), arguments.out)
             coordinator.farewell()
-            transport.farewell()
+            transport.farewell(farewells(study, outcome.model, arguments.out.read_bytes()))
     finally:
         coordinator.close()
     print(f"Wrote {arguments.out}.")
@@ -85,7 +88,7 @@ def _coordinator(arguments: Namespace) -> int:
 
 def _party(arguments: Namespace) -> int:
     """Answer the coordinator from a table that stays here."""
-    network, member = Network.from_toml(arguments.config), _outline(arguments.config).member(arguments.name)
+    network, member = Network.from_toml(arguments.config), outline(arguments.config).member(arguments.name)
     require_engine()
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
@@ -109,17 +112,47 @@ def _party(arguments: Namespace) -> int:
     from tacit.federated.transports.flower.node import serve
 
     try:
-        serve(node.answer, network, private_key, state / "engine", say, lambda: node.stopped)
+        serve(node, network, private_key, state / "engine", say)
         node.farewell()
         spent = [entry for entry in node.ledger() if entry.kind != BESIDE]
     finally:
         node.close()
+    _keep(node.returned, state)
     print(f"The study is done; {member.name} made {sum(entry.count for entry in spent):,} releases for it.")
     return 0
 
 
+def _keep(returned: Returned, state: Path) -> None:
+    """Write what came back of the model; a model that cannot be read is not kept."""
+    if returned.part is not None:
+        (state / PART).write_text(returned.part.to_json(), encoding="utf8")
+        print(f"Wrote {state / PART}: this party's part of the model, for `tacit federate score`.")
+    if returned.model is not None:
+        path = state / "model.json"
+        path.write_bytes(returned.model)
+        try:
+            load(path)
+        except ValueError:
+            path.unlink()
+            say("warning: the model that the coordinator sent cannot be read, and was not kept")
+        else:
+            print(f"Wrote {path}: the whole model.")
+
+
 def read_party(arguments: Namespace, study: Study) -> Party:
-    """A party's table: numbers, and of the other columns the id and the label."""
+    """A party's table as a party, with its labels, and its ids if there is a secret."""
+    frame, features = read_table(arguments, study)
+    return Party(
+        frame[features].to_numpy(),
+        None if arguments.label is None else frame[arguments.label].to_numpy(),
+        name=arguments.name,
+        ids=None if arguments.id is None else frame[arguments.id],
+        secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
+    )
+
+
+def read_table(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
+    """A party's table: numbers, and of the other columns the id and the label; and which columns are to learn from."""
     left_out = split(arguments.drop or "")
     fill = {name: fill_word(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
@@ -141,13 +174,8 @@ def read_party(arguments: Namespace, study: Study) -> Party:
             f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {missing[0]}=0"
         )
     say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
-    return Party(
-        frame[features].fillna(fill).to_numpy(),
-        None if arguments.label is None else frame[arguments.label].to_numpy(),
-        name=arguments.name,
-        ids=None if arguments.id is None else frame[arguments.id],
-        secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
-    )
+    frame[features] = frame[features].fillna(fill)
+    return frame, features
 
 
 def public_keys_of(study: Study, network: Network) -> dict[bytes, str]:
@@ -185,7 +213,7 @@ def private_key_of(arguments: Namespace, network: Network) -> Path:
     return path
 
 
-def _outline(config: Path) -> Study:
+def outline(config: Path) -> Study:
     """The study of a file; one that is to be aligned has not its true number of rows."""
     return Proposal.from_toml(config).model if is_proposal(config) else Study.from_toml(config)
 

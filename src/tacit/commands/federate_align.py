@@ -54,6 +54,6 @@ def _party(arguments: Namespace, proposal: Proposal, network: Network) -> int:
     from tacit.federated.transports.flower.node import serve
 
     with closing(Matcher(proposal, name, alignment, state / DISCLOSURES)) as matcher:
-        serve(matcher.answer, network, private_key, state / "engine", say, lambda: matcher.stopped)
+        serve(matcher, network, private_key, state / "engine", say)
         print(f"{len(matcher.common.order):,} people are at all parties; `tacit federate party` can begin.")
     return 0

@@ -19,6 +19,7 @@ from tacit.blocks.lazy import Changed
 from tacit.blocks.reading import Reading
 from tacit.commands import pieces, say, tables
 from tacit.commands.schema import Schema, quoted, split
+from tacit.commands.workers import where
 from tacit.estimators import (
     ElasticNet,
     Lasso,
@@ -58,7 +59,12 @@ def run(arguments: Namespace) -> int:
     """Read, fit, write the model and the report, and say what was given away."""
     schema = Schema() if arguments.schema is None else Schema.load(arguments.schema)
     schema = schema.with_words(
-        arguments.categories, arguments.numbers, arguments.drop, arguments.fill, arguments.classes
+        arguments.categories,
+        arguments.numbers,
+        arguments.booleans,
+        arguments.drop,
+        arguments.fill,
+        arguments.classes,
     )
     target = arguments.target or schema.target
     if target is None:
@@ -98,13 +104,13 @@ def _table(arguments: Namespace, schema: Schema, target: str, name: str) -> tupl
     return table, _labels(table.y, schema, target) if classes else _numbers(table.y, target)
 
 
-def _fit_to(model: Any, table: Table, y: Any, change: Callable[[Any], Any]) -> Any:
-    """Fit on the changed table; if it is in pieces, on one after the other."""
+def _fit_to(model: Any, table: Table, y: Any, change: Callable[[Any], Any], workers: str | None) -> Any:
+    """Fit on the changed table; if it is in pieces, on one after the other, or on the workers of a cluster."""
     if isinstance(table, tables.Frame):
         return model.fit(change(table.frame), y)
     try:
-        with Reading([Changed(part, change) for part in table.parts]) as rows:
-            return model._fit_reading(rows)
+        with where(workers) as place, Reading([Changed(part, change) for part in table.parts], place) as rows:
+            return model.fit_blocks(rows)
     finally:
         table.progress.end()
 
@@ -113,18 +119,21 @@ def _fitted(table: Table, name: str, y: Any, arguments: Namespace, schema: Schem
     """The fitted whole, the model in it, and the names of its features: a pipeline where not all is declared."""
     model = _model(name, arguments, schema)
     if not table.found:
-        _fit_to(model, table, y, encoder(table.columns).transform)
+        if arguments.row_norm is None:
+            model.set_params(bounds=schema.bounds_of_features(table.columns))
+        _fit_to(model, table, y, encoder(table.columns).transform, arguments.workers)
         return model, model, feature_names(table.columns)
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
     first = PrivateEncoder(categories=told, parse=None if tables.is_typed(arguments.data) else texts)
     truths = [column for column in table.found if tables.is_truth(table.frame[column])]
+    truths += [column.name for column in table.columns if column.name in schema.truths]
     if truths and arguments.row_norm is None:
         model.set_params(bounds=dict.fromkeys(truths, (0.0, 1.0)))  # as their type says
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
     whole = PrivatePipeline([("encoder", first), ("model", model)], **terms)
-    _fit_to(whole, table, y, partial(filled, columns=table.columns))
+    _fit_to(whole, table, y, partial(filled, columns=table.columns), arguments.workers)
     return whole, whole[-1], list(whole[:-1].get_feature_names_out())
 
 

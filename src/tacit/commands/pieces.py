@@ -30,27 +30,39 @@ _ROW_PARALLEL = ("logistic", "linear", "ridge")  # by their default solver
 
 def are_due(arguments: Namespace, name: str) -> bool:
     """Whether a file is large, and the solver makes passes over rows; by the file's size, which is public."""
-    if arguments.public_categories:
-        return False
     serves = name in _ROW_PARALLEL if arguments.solver == "auto" else SOLVERS[arguments.solver].serves.streams
-    return bool(serves) and arguments.data.stat().st_size >= LARGE
+    if arguments.workers is not None:
+        if arguments.public_categories:
+            raise ValueError("--workers and --public-categories do not go together: declare the categories")
+        return True  # a solver that does not serve it is refused by the model
+    return bool(serves) and not arguments.public_categories and arguments.data.stat().st_size >= LARGE
 
 
 class Progress:
-    """A line that tells how many rows were read, of how many where that is known."""
+    """A line that tells how many rows were read, of how many where that is known: whole multiples of `AT_ONCE`.
+
+    So it does not tell how a file is cut into row groups, which some writers do by the sizes of cells.
+    """
 
     def __init__(self, told: bool) -> None:
         self._told, self._lock = told, Lock()
-        self.count, self.rows = 0, 0
+        self.count, self.rows, self._line = 0, 0, ""
 
     def add(self, rows: int) -> None:
         """So many more."""
         with self._lock:
             self.count += rows
-            if self._told:
-                whole = f" of {self.rows:,}, pass {-(-self.count // self.rows)}" if self.rows else ""
-                read = self.count - (-(-self.count // self.rows) - 1) * self.rows if self.rows else self.count
-                print(f"\rtacit fit: read {read:,} rows{whole}", end="", file=sys.stderr, flush=True)
+            passes = -(-self.count // self.rows) if self.rows else 1
+            read = self.count - (passes - 1) * self.rows
+            shown = read if read == self.rows else read // AT_ONCE * AT_ONCE
+            whole = f" of {self.rows:,}, pass {passes}" if self.rows else ""
+            line = f"\rtacit fit: read {shown:,} rows{whole}"
+            if self._told and line != self._line:
+                print(line, end="", file=sys.stderr, flush=True)
+            self._line = line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Progress, (False,)  # workers have no terminal
 
     def end(self) -> None:
         """Leave the line."""
@@ -116,7 +128,7 @@ class Pieces:
 
 def opened(arguments: Namespace, schema: Schema, target: str, *, classes: bool) -> Pieces:
     """The pieces of a file, each read again for every pass that needs it."""
-    path, separator = arguments.data, arguments.separator
+    path, separator = arguments.data.resolve(), arguments.separator
     asked = tables.asked_of(path, schema, target, (), separator)
     columns, progress = asked.columns(schema), Progress(bool(arguments.verbose) or sys.stderr.isatty())
     if tables.is_typed(path):

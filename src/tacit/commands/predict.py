@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from tacit.commands import tables
 from tacit.estimators import PrivatePipeline
+from tacit.federated.models import Estimator
 from tacit.modelfiles import Column, TableModel, load
 
 
@@ -25,6 +26,8 @@ def run(arguments: Namespace) -> int:
     inner = getattr(model, "model", model)
     if isinstance(inner, PrivatePipeline):
         rows = tables.read_undeclared(arguments.data, inner[0].columns_, arguments.separator)
+    elif isinstance(model, Estimator):
+        rows = _all_columns(arguments, model.n_features_in_)
     else:
         rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}
@@ -51,12 +54,26 @@ def _model(path: Path, trust_pickle: bool) -> tuple[Any, Sequence[Column]]:
         return model, model.columns
     if not hasattr(model, "predict"):
         raise ValueError(f"{path} holds a {type(model).__name__}, which predicts nothing")
+    if isinstance(model, Estimator):
+        return model, ()
     if not hasattr(model, "feature_names_in_"):
         raise ValueError(
             f"{path} holds a {type(model).__name__} that knows no names of columns, so it cannot read a table: fit it"
             " on a DataFrame, or predict in Python"
         )
     return model, [Column(name) for name in model.feature_names_in_]
+
+
+def _all_columns(arguments: Namespace, wanted: int) -> Any:
+    """The columns of all parties, which a federated model knows by their places alone."""
+    present = tables.header(arguments.data, arguments.separator)
+    names = [name for name in present if name not in arguments.keep]
+    if len(names) != wanted:
+        raise ValueError(
+            f"a federated model knows columns by their places: {arguments.data} must have its {wanted} columns, party"
+            f" by party, and none besides but those to --keep; it has {len(names)}"
+        )
+    return tables.read_features(arguments.data, [Column(name) for name in names], arguments.separator).to_numpy()
 
 
 def _is_json(path: Path) -> bool:

@@ -7,20 +7,23 @@ import csv
 import json
 import math
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tacit.modelfiles.table import Categories
+from tacit.modelfiles.table import Categories, Column
 
-NUMBER = "number"
+NUMBER, TRUTH = "number", "boolean"
 _FIELDS = ("target", "classes", "y_bounds", "columns", "drop", "fill")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Declarations: of columns (None for a number), of those to leave out, of constants for missing values, of y."""
+    """Declarations: of columns (None for a number), of those to leave out, of constants for missing values, of y.
+
+    `truths` are columns of truth values: numbers between 0 and 1.
+    """
 
     columns: dict[str, Categories | None] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
@@ -28,6 +31,7 @@ class Schema:
     target: str | None = None
     classes: Categories | None = None
     y_bounds: tuple[float, float] | None = None
+    truths: frozenset[str] = frozenset()
 
     @classmethod
     def load(cls, path: Path) -> "Schema":
@@ -55,12 +59,14 @@ class Schema:
             target,
             None if classes is None else listed("classes", classes),
             None if y_bounds is None else _pair(y_bounds),
+            frozenset(name for name, value in _table(values, "columns").items() if value == TRUTH),
         )
 
     def with_words(
         self,
         categories: Iterable[str],
         numbers: str | None,
+        booleans: str | None,
         drop: str | None,
         fill: Iterable[str],
         classes: str | None,
@@ -68,7 +74,8 @@ class Schema:
         """The same with what was said on the command line, which goes before the file."""
         told = dict(named("--categories", text) for text in categories)
         constants = dict(named("--fill", text) for text in fill)
-        known: dict[str, Categories | None] = dict.fromkeys(split(numbers or ""))
+        truths = split(booleans or "")
+        known: dict[str, Categories | None] = dict.fromkeys([*split(numbers or ""), *truths])
         return Schema(
             self.columns | known | {name: parsed(f"--categories {name}", text) for name, text in told.items()},
             self.drop if drop is None else tuple(split(drop)),
@@ -76,7 +83,13 @@ class Schema:
             self.target,
             self.classes if classes is None else parsed("--classes", classes),
             self.y_bounds,
+            (self.truths - set(known) | set(truths)) - set(told),
         )
+
+    def bounds_of_features(self, columns: Sequence[Column]) -> dict[int, tuple[float, float]] | None:
+        """The bounds of truth values, by the numbers of the features that the columns become."""
+        features = [column.name if column.categories is None else None for column in columns for _ in column.features]
+        return {k: (0.0, 1.0) for k, name in enumerate(features) if name in self.truths} or None
 
 
 def split(text: str) -> list[str]:
@@ -128,10 +141,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _kind(name: str, value: Any) -> Categories | None:
-    if value == NUMBER:
+    if value in (NUMBER, TRUTH):
         return None
     if not isinstance(value, list):
-        raise ValueError(f"columns.{name} must be {NUMBER!r} or the list of its categories")
+        raise ValueError(f"columns.{name} must be {NUMBER!r}, {TRUTH!r} or the list of its categories")
     return listed(f"columns.{name}", value)
 
 

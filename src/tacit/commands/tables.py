@@ -18,6 +18,7 @@ from tacit.modelfiles.table import Categories, Column, pandas
 from tacit.preprocessing.coding import Coded
 
 _WHOLE = tuple(f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64))
+_WORDS = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +225,7 @@ def prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] 
             out[column.name] = values if is_number(values) else values.astype(object).where(values.notna(), None)
         elif column.is_text:
             out[column.name] = values.astype(object).where(values.notna(), np.nan)
-        elif not is_number(values):
+        elif not is_number(values := _said(values)):
             wrong.append(column.name)
         else:
             out[column.name] = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -238,6 +239,14 @@ def prepared(frame: Any, columns: Iterable[Column], undeclared: Collection[str] 
     if infinite:
         raise ValueError(f"infinite values in {quoted(infinite)}")
     return pd.DataFrame(out)
+
+
+def _said(values: Any) -> Any:
+    """A declared column of words for truth values as numbers; any other as it is."""
+    if is_number(values):
+        return values
+    numbers = values.map(lambda cell: _WORDS.get(str(cell).lower()), na_action="ignore")
+    return values if numbers.isna().ne(values.isna()).any() else numbers.astype(np.float64)
 
 
 def _as_text(values: Any) -> Any:

@@ -1,20 +1,31 @@
 """A step of scikit-learn that follows a private one: it treats each row by itself, so it costs nothing.
 
 It must not stop a pipeline once something was released. So all that it could refuse is refused before: a function that
-is infinite at 0 or 1, which is what an encoder hands on, and missing values where the step takes none. What is too
-large for a float is as large as one can be.
+is infinite at 0 or 1, which is what an encoder hands on, and missing values where the step takes none, be they in the
+table or made by a function before it. What is too large for a float is as large as one can be.
 """
 
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import special
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from tacit._types import Floats
 from tacit.estimators.stage import Facts, Stage
 from tacit.estimators.stateless import Stateless
 from tacit.privacy import Gate, Guarantee, Promise
+
+NUMBERS_FOR_ALL = frozenset(
+    {
+        *(np.absolute, np.fabs, np.negative, np.positive, np.sign, np.square, np.cbrt, np.exp, np.exp2, np.expm1),
+        *(np.ceil, np.floor, np.rint, np.trunc, np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh),
+        *(np.arctan, np.arcsinh, np.deg2rad, np.rad2deg),
+        *(special.expit, special.erf, special.erfc, special.ndtr),
+    }
+)
+"""Functions that make a number, or infinity, of every number: others make holes (the logarithm of -2)."""
 
 
 class RowStage(Stage):
@@ -28,9 +39,9 @@ class RowStage(Stage):
         self.rows = Rows(name, step)
         super().__init__(name, self.rows.step)
         is_function = type(step) is FunctionTransformer
-        self._makes_holes = is_function and step.func is not None
-        if self._makes_holes:
+        if is_function and step.func is not None:
             self._check_finite()
+        self._makes_holes = is_function and step.func is not None and step.func not in NUMBERS_FOR_ALL
         if not is_function or step.validate:
             self._check_whole(facts)
         self.out = self.after(replace(facts, known=self.rows.fit_transform(facts.known)))
@@ -76,7 +87,8 @@ class RowStage(Stage):
         if facts.has_holes or np.isnan(facts.known).any():
             raise ValueError(
                 f"step {self.name!r}, {type(self.step).__name__}, takes no missing values, and there may be some:"
-                " fill them in beforehand with a constant, or leave the step out"
+                " fill them in beforehand with a constant, or leave the step out. A function before it that is not a"
+                " number everywhere, such as np.log1p, makes some"
             )
 
 

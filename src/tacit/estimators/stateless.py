@@ -71,7 +71,7 @@ def _nothing(step: Any) -> None:  # noqa: ARG001
     return
 
 
-def _is_plain(func: Any) -> bool:
+def is_plain(func: Any) -> bool:
     """Whether it is NumPy's or SciPy's own, and makes one number of one number.
 
     Anybody can make a ufunc (`np.frompyfunc`), and one with a signature (`np.matmul`) sees several numbers at once.
@@ -82,7 +82,7 @@ def _is_plain(func: Any) -> bool:
 
 
 def _function(step: FunctionTransformer) -> str | None:
-    plain = step.func is None or _is_plain(step.func)
+    plain = step.func is None or is_plain(step.func)
     if not plain or step.kw_args or step.inverse_func is not None or callable(step.feature_names_out):
         return (
             "is taken around a function of NumPy or SciPy that treats each number by itself (np.log1p), with nothing"
@@ -210,7 +210,9 @@ class Stateless:
 
 def ready(steps: Sequence[Stateless], reading: Any) -> Callable[[Any], Any]:
     """Make steps ready by the first table of some parts, and give back what they do to any table."""
-    X, _ = next(table for part in reading.parts for table in part.tables())
+    X, _ = next((table for part in reading.parts for table in part.tables()), (None, None))
+    if X is None:
+        raise ValueError("blocks must hold at least two rows together, got 0")
     for step in steps:
         X = step.fit_transform(X)
     return partial(_through, tuple(steps))

@@ -11,6 +11,7 @@
     foreign          text of others, made safe to show
     journal          what survives a crash
     cap              what all studies of a party may give away together
+    returned         the model as it comes back to the parties
     sent             every message that a party sent, decoded
     store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
@@ -20,6 +21,7 @@
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
     wording          what docstrings of estimators share
+    paths            models of other radii, from the same moments
     models           the fitted estimator of a study that is done
     sketches         public random matrices that compress columns
 

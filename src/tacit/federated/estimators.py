@@ -22,6 +22,7 @@ from tacit.federated.matching import matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
+from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
 from tacit.federated.protocols import columns
 from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
@@ -32,7 +33,7 @@ from tacit.privacy.checks import warn_of_seed
 
 
 @dataclass(eq=False, repr=False)
-class _FederatedModel(BaseEstimator):
+class _FederatedModel(PathMixin, BaseEstimator):
     """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
 
     epsilon: float = 1.0
@@ -86,6 +87,7 @@ class _FederatedModel(BaseEstimator):
         self.entry_bounds_ = unbounded | dict(model.facts.get("entry_bounds", {}))
         self.row_norms_ = unbounded | dict(model.facts.get("row_norms", {}))
         self.n_features_in_ = sum(map(len, self.coefs_.values()))
+        self._moments = model.facts.get("moments")
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
         return self
@@ -160,11 +162,8 @@ class _FederatedModel(BaseEstimator):
             raise ValueError("the blocks of X must have the same rows")
         total = np.full(blocks[0].shape[0], float(np.ravel(self.intercept_)[0]))
         for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
-            clipped, norm = columns.clipped(block, self.entry_bounds_[name]), self.row_norms_[name]
-            margins = clipped @ coef
-            if math.isfinite(norm):
-                margins *= norm / np.maximum(columns.row_norms(clipped[:, self.features_[name]]), norm)
-            total += margins
+            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
+            total += columns.margins(block, coef, self.features_[name], bound, norm)
         return total
 
 

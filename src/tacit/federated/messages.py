@@ -11,6 +11,7 @@ long, out of order, of an unknown type or not finite is refused. Equal messages 
     reply     head, party, package version, digest of the request (32s), arrays
     refusal   head, party, package version, digest of the request (32s), reason
     restart   head, party, package version, digest of the request (32s)
+    farewell  head, party, package version, 32 zeros, arrays
 
 A request says which replies of that party the coordinator holds, by one digest of them all (`held_after`). A party
 compares it with its journal: a journal that was rolled back shows.
@@ -83,7 +84,14 @@ class Restart(Message):
     request: bytes
 
 
-_KINDS: dict[type[Message], int] = {Request: 1, Reply: 2, Refusal: 3, Restart: 4}
+@dataclass(frozen=True, eq=False)
+class Farewell(Message):
+    """What the coordinator says when a study is done, with the model or a part of it."""
+
+    arrays: Arrays = field(default_factory=dict)
+
+
+_KINDS: dict[type[Message], int] = {Request: 1, Reply: 2, Refusal: 3, Restart: 4, Farewell: 5}
 
 
 def digest(message: bytes) -> bytes:
@@ -104,7 +112,9 @@ def write(message: Message) -> bytes:
         parts += [message.held, _text(message.step), write_arrays(message.arrays)]
     if isinstance(message, Reply | Refusal | Restart):
         parts.append(message.request)
-    if isinstance(message, Reply):
+    if isinstance(message, Farewell):
+        parts.append(HOLDS_NOTHING)
+    if isinstance(message, Reply | Farewell):
         parts.append(write_arrays(message.arrays))
     if isinstance(message, Refusal):
         parts.append(_text(message.reason))
@@ -130,6 +140,10 @@ def read(data: bytes) -> Message:
         message = Reply(study.hex(), party, number, named, rest.arrays(), version=package)
     elif kind == _KINDS[Refusal]:
         message = Refusal(study.hex(), party, number, named, rest.text(), version=package)
+    elif kind == _KINDS[Farewell]:
+        if named != HOLDS_NOTHING:
+            raise RefusedError("a farewell names nothing")
+        message = Farewell(study.hex(), party, number, rest.arrays(), version=package)
     else:
         message = Restart(study.hex(), party, number, named, version=package)
     rest.end()

@@ -27,6 +27,7 @@ from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
 from tacit.federated.responder import Responder
+from tacit.federated.returned import Returned
 from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
@@ -39,7 +40,7 @@ _ROUND = b"tacit.federated round/3:"
 
 
 class Node(Responder):
-    """Answers the rounds of one study for one party.
+    """Answers the rounds of one study for one party; `returned` is what it got of the model in the end.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class Node(Responder):
             warnings.warn(caution, stacklevel=2)
         self._holding = party.holding(study)
         super().__init__(study.digest, self._holding.name)
-        self.study = study
+        self.study, self.returned = study, Returned()
         self._seeded = study.random_state is not None
         self._protocol = protocol_for(study)
         self.plan = self._protocol.promise.part(f"{self.name}/")
@@ -98,6 +99,12 @@ class Node(Responder):
         )
         own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
         return own.spent(composed(parts), seeded=self._seeded)
+
+    def ends_with(self, content: bytes | None) -> bool:
+        """Whether this is the study's farewell; `returned` is what was in it."""
+        read = None if content is None else Returned.read(content, self.study, self.name)
+        self.returned = read or self.returned
+        return read is not None
 
     def farewell(self) -> None:
         """The study is done: wipe the keys and seeds that were made for it."""

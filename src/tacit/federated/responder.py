@@ -48,6 +48,10 @@ class Responder(ABC):
         reason = shown(reason, LONGEST_TEXT)
         return messages.write(Refusal(self._digest, self.name, number, digest, reason))
 
+    def ends_with(self, content: bytes | None) -> bool:
+        """Whether these bytes are a farewell, which is no request; what is in it is kept."""
+        return content == b""
+
     def _check(self, asked: Request) -> None:
         """Refuse those who agreed on something else. The texts are fixed but for names that are public."""
         if self.stopped is not None:

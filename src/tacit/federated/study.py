@@ -29,6 +29,7 @@ from tacit.privacy.checks import Adjacency, whole_seed
 LossName = Literal["squared", "logistic", "squared_hinge"]
 Labels = Literal["shared", "sketched", "held"]
 Membership = Literal["same", "agreed"]
+Receives = Literal["own", "all", "nothing"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
 LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
@@ -39,11 +40,24 @@ _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of prod
 
 @dataclass(frozen=True)
 class Member:
-    """A party as the others know it: its name, how many columns it holds, and whether it holds the labels."""
+    """A party as the others know it.
+
+    Parameters
+    ----------
+    name : str
+        Of the party.
+    n_features : int
+        How many columns it holds.
+    labels : bool
+        Whether it holds the labels.
+    receives : {"own", "all", "nothing"}
+        What it gets of the model when the study is done: its own columns' part, or all of it.
+    """
 
     name: str
     n_features: int
     labels: bool = False
+    receives: Receives = "own"
 
     def __post_init__(self) -> None:
         _check_name("a party", self.name)
@@ -52,6 +66,7 @@ class Member:
         object.__setattr__(self, "n_features", checks.count("n_features", self.n_features))
         if not isinstance(self.labels, bool):
             raise TypeError(f"labels of a party must be True or False, got {self.labels!r}")
+        checks.one_of("receives", self.receives, get_args(Receives))
 
 
 @dataclass(frozen=True)

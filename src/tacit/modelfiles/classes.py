@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import HashingVectorizer
 
 from tacit.estimators import (
     PCA,
@@ -24,6 +25,7 @@ from tacit.estimators import (
 )
 from tacit.federated import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
 from tacit.modelfiles import sizes
+from tacit.modelfiles.rowsteps import ENCODERS, ONE_TO_ONE, Passthrough
 from tacit.modelfiles.sizes import NAMES, Sizes
 from tacit.modelfiles.table import TableModel
 from tacit.modelfiles.values import parameters_of
@@ -133,6 +135,10 @@ CLASSES: dict[str, Entry] = {
         Entry(PrivateEncoder, ("columns_", "n_features_in_"), sizes.encoder, optional=(NAMES, "plan_")),
         Entry(PrivatePipeline, ("plan_",), sizes.pipeline, optional=(), has_steps=True),
         Entry(RowClipper, ("n_features_in_",), sizes.clipper, guaranteed=False),
+        *(Entry(kind, ("n_features_in_",), sizes.row_step, guaranteed=False) for kind in ONE_TO_ONE),
+        *(Entry(kind, ("n_features_in_", "categories_"), sizes.row_step, guaranteed=False) for kind in ENCODERS),
+        Entry(HashingVectorizer, (), sizes.row_step, guaranteed=False, optional=()),
+        Entry(Passthrough, (), lambda _: {}, guaranteed=False, optional=()),
         Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), sizes.federated),
         Entry(FederatedLogisticRegression, (*_FEDERATED, "classes_"), sizes.federated),
         Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), sizes.federated),

@@ -18,11 +18,13 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 import tacit
+from tacit.estimators.stateless import is_skipped
 from tacit.modelfiles import claims, values
 from tacit.modelfiles.arrays import Json, check_texts, fields
 from tacit.modelfiles.classes import CLASSES, Entry
 from tacit.modelfiles.pipelines import STEPS
 from tacit.modelfiles.pipelines import given as given_steps
+from tacit.modelfiles.rowsteps import ONLY_STEPS, Passthrough, made_ready
 from tacit.privacy import Guarantee, checks
 
 FORMAT, VERSION = "tacit model", 1
@@ -136,11 +138,11 @@ def _written(model: Any) -> Json:
         raise TypeError(f"a model file cannot hold {name}; it holds {', '.join(CLASSES)}")
     if entry.attributes:
         check_is_fitted(model)
-    told = model.get_params(deep=False)
+    told = values.told(model)
     held = [attribute for attribute in (*entry.attributes, *entry.optional) if hasattr(model, attribute)]
     return {
         "class": name,
-        "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters)},
+        "parameters": {key: values.written(told[key], key) for key in sorted(entry.parameters) if key in told},
         "attributes": {key: values.written(getattr(model, key), key) for key in held},
         "guarantee": None if not entry.guaranteed or model.guarantee_ is None else model.guarantee_.to_dict(),
         "parts": {key: _written(part) for key, part in _parts(model, entry).items()},
@@ -152,7 +154,7 @@ def _parts(model: Any, entry: Entry) -> dict[str, Any]:
     if not entry.has_steps:
         told = model.get_params(deep=False)
         return {key: told[key] for key in entry.parts}
-    return dict(model.steps_)
+    return {name: Passthrough() if is_skipped(step) else step for name, step in model.steps_}
 
 
 def _read(text: str) -> Any:
@@ -174,7 +176,7 @@ def _read(text: str) -> Any:
         check_texts(told["model"])
         with warnings.catch_warnings():  # of parameters, which were told when the model was fitted
             warnings.simplefilter("ignore")
-            return _read_model(told["model"], set(CLASSES))
+            return _read_model(told["model"], set(CLASSES) - ONLY_STEPS)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except (TypeError, OverflowError) as error:  # what was read is wrong, not the call
@@ -191,12 +193,14 @@ def _read_model(content: Json, accepted: set[str]) -> Any:
     if entry.has_steps and (not isinstance(told["parts"], dict) or not told["parts"]):
         raise ValueError("parts must be steps")
     parts = told["parts"] if entry.has_steps else fields(told["parts"], set(entry.parts), "parts")
-    plain = {name for name, other in CLASSES.items() if not other.parts}
+    plain = {name for name, other in CLASSES.items() if not other.parts} - ONLY_STEPS
     made = {name: _read_model(part, set(STEPS) if entry.has_steps else plain) for name, part in parts.items()}
+    made = {name: "passthrough" if isinstance(part, Passthrough) else part for name, part in made.items()}
     given = {name: values.read(value, name) for name, value in parameters.items()}
     model = entry.kind(**given, **({"steps": given_steps(made)} if entry.has_steps else made))
     if entry.has_steps:
-        model.steps_, model._stateless = list(made.items()), {}
+        model.steps_ = list(made.items())
+        model._stateless = made_ready(model.steps_)
     attributes = told["attributes"]
     if not isinstance(attributes, dict) or set(attributes) - set(entry.optional) != set(entry.attributes):
         raise ValueError(f"attributes must be {', '.join(entry.attributes) or 'none'}")

@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.estimators.stages import PRIVATE
+from tacit.estimators.stateless import is_skipped
+from tacit.modelfiles.rowsteps import ONE_TO_ONE, ONLY_STEPS
 from tacit.preprocessing import PrivateEncoder, RowClipper
 from tacit.preprocessing.coding import Coded, by_place, categories_of, listed
 from tacit.privacy import Budget, checks
 from tacit.privacy.texts import HARMLESS, harmless
 
-STEPS: frozenset[str] = frozenset(kind.__name__ for kind in (*PRIVATE, RowClipper))
+STEPS: frozenset[str] = frozenset(kind.__name__ for kind in (*PRIVATE, RowClipper)) | ONLY_STEPS
 """What a file may hold as a step."""
 
 _OWNED = ("epsilon", "delta", "adjacency", "random_state")
@@ -85,6 +87,8 @@ def check_pipeline(model: Any) -> None:
     for name, step in model.steps_:
         if not harmless(name):
             raise ValueError(f"the names of steps must be texts {HARMLESS}")
+        if is_skipped(step):
+            continue
         if width is not None and step.n_features_in_ != width:
             raise ValueError(f"step {name!r} must have as many columns as the step before it gives")
         width = len(step.get_feature_names_out()) if hasattr(step, "get_feature_names_out") else None
@@ -100,13 +104,16 @@ def given(parts: dict[str, Any]) -> list[tuple[str, Any]]:
     steps: list[tuple[str, Any]] = []
     names: list[str | None] | None = None
     for name, fitted in parts.items():
+        if is_skipped(fitted):
+            steps.append((name, fitted))
+            continue
         params = {key: value for key, value in fitted.get_params(deep=False).items() if key not in _OWNED}
         if names is not None and isinstance(params.get("bounds"), dict):
             named = {names[k]: pair for k, pair in params["bounds"].items() if isinstance(k, int) and k < len(names)}
             params["bounds"] = {key: pair for key, pair in named.items() if key is not None} or None
-        elif params.get("bounds") is not None and steps:  # of what a scaler gives
-            params["bounds"] = None
-        names = names if isinstance(fitted, RowClipper) else None
+        elif params.get("bounds") is not None and any(type(step) in PRIVATE for _, step in steps):
+            params["bounds"] = None  # of what a scaler gives
+        names = names if isinstance(fitted, (RowClipper, *ONE_TO_ONE)) else None
         if isinstance(fitted, PrivateEncoder):
             sources = fitted._sources().values()
             names = [None if s.value is not None or s.missing or s.empty else s.column for s in sources]

@@ -13,6 +13,7 @@ from tacit.bounding.declared import DeclaredScale
 from tacit.estimators import PrivatePipeline
 from tacit.federated.models import study_of
 from tacit.modelfiles.pipelines import check_encoder, check_pipeline
+from tacit.modelfiles.rowsteps import check_row_step
 from tacit.modelfiles.table import Column, TableModel, feature_names
 from tacit.privacy import checks
 from tacit.privacy.texts import HARMLESS, harmless
@@ -149,6 +150,12 @@ def clipper(model: Any) -> Sizes:
     """Of a clipper."""
     declared_size("norm", model.norm)
     return {"d": _width(model)}
+
+
+def row_step(model: Any) -> Sizes:
+    """Of a step of scikit-learn, which is made ready here."""
+    check_row_step(model)
+    return {}
 
 
 def federated(model: Any) -> Sizes:

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array, issparse
 
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.modelfiles.arrays import Json, fields, read_array, read_float, shape_of, written_array, written_float
+from tacit.modelfiles.rowsteps import NUMBER_KINDS, ROW_STEPS, read_function, read_kind, written_function
 from tacit.modelfiles.table import Column
 from tacit.preprocessing.coding import Coded
 from tacit.privacy import Budget, Guarantee, Plan, Promise, Release, Unit
@@ -39,12 +40,17 @@ LATER: dict[str, frozenset[str]] = {
     **dict.fromkeys(("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align"})),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "Marginals": frozenset({"products"}),
     "Power": frozenset({"n_iter"}),
     "Stochastic": frozenset({"n_iter", "sampling_rate", "step_size"}),
     "VarianceReduced": frozenset({"n_snapshots", "n_inner", "sampling_rate", "step_size", "clip"}),
     "Sgd": frozenset({"clip", "learning_rate", "momentum", "averaging"}),
+    **{kind.__name__: frozenset(signature(kind).parameters) for kind in ROW_STEPS},
 }
-"""Parameters that came after the first files, by class: a file without them means their defaults."""
+"""Parameters that came after the first files, by class: a file without them means their defaults.
+
+Of scikit-learn's classes a file has those alone that are not the default: other versions may have others.
+"""
 
 _CSR = ("data", "indices", "indptr")
 _MOST_RELEASES = 5_000  # that a plan may tell apart
@@ -53,6 +59,15 @@ _MOST_RELEASES = 5_000  # that a plan may tell apart
 def parameters_of(kind: type) -> frozenset[str]:
     """What a file holds of an object of this class."""
     return frozenset(signature(kind).parameters)
+
+
+def told(model: Any) -> dict[str, Any]:
+    """The parameters that a file holds of a model: of scikit-learn's classes those that are not the default."""
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    if not isinstance(model, ROW_STEPS):
+        return parameters
+    default = type(model)().get_params(deep=False)
+    return {name: value for name, value in parameters.items() if value is not default[name]}
 
 
 def written(value: Any, where: str) -> Json:
@@ -87,6 +102,10 @@ def written(value: Any, where: str) -> Json:
         matrix: Any = value
         matrix = matrix.tocsr()
         return {"csr": {"shape": list(matrix.shape)} | {part: written(getattr(matrix, part), where) for part in _CSR}}
+    if isinstance(value, type) and value in NUMBER_KINDS.values():
+        return {"kind": value.__name__}
+    if isinstance(value, np.ufunc) and (name := written_function(value)) is not None:
+        return {"function": name}
     if hasattr(value, "__array__"):
         return {"array": written_array(np.asarray(value), where)}
     raise TypeError(
@@ -134,7 +153,8 @@ def _read_options(content: Json, where: str) -> Any:
 
 def _written_plan(plan: Promise) -> Json:
     budget = plan.budget
-    return {
+    views = {"views": [list(view) for view in plan.plan.views]} if plan.plan.views else {}
+    return views | {
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
@@ -147,7 +167,8 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     """A plan; a file says whom it protects, and what ran, in the guarantee only."""
     if not isinstance(value, dict) or set(value) != {"plan"}:
         raise ValueError(f"{where} must be a plan")
-    told = fields(value["plan"], {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
+    known = {"epsilon", "delta", "adjacency", "releases", "multipliers", "views"}
+    told = fields(value["plan"], known, where, frozenset({"views"}))
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -157,11 +178,22 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = set(Release.__dataclass_fields__)
-    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases))
+    views = _read_views(told.get("views", []), len(releases), where)
+    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases), views=views)
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
     unit = Unit("row", guarantee.n_units, disclosed=guarantee.disclosed)
     return Promise(plan, budget, unit, guarantee.solver, tuple(map(float, multipliers)))
+
+
+def _read_views(content: Json, size: int, where: str) -> list[list[float]]:
+    """The parts of releases that count in each view: a number for each release."""
+    if not isinstance(content, list) or len(content) > _MOST_RELEASES:
+        raise ValueError(f"{where} must list its views, {_MOST_RELEASES:,} at most")
+    for view in content:
+        if not isinstance(view, list) or len(view) != size or not all(type(part) in (int, float) for part in view):
+            raise ValueError(f"{where} must have views with a number for each of its releases")
+    return content
 
 
 def _read_column(content: Json, where: str) -> Column:
@@ -203,7 +235,9 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "csr": _read_csr,
     "dict": _read_dict,
     "float": read_float,
+    "function": read_function,
     "items": _read_items,
+    "kind": read_kind,
     "options": _read_options,
     "tuple": _read_tuple,
 }

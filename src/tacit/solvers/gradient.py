@@ -10,7 +10,8 @@ Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released: A (or, above `FULL_MATRIX` columns, its diagonal and a
 few noisy power iterations), then T sums of gradients; for classes their counts before and their residuals after these
-(`tacit.solvers.classes`). All of it is Gaussian, so the plan is exactly mu-GDP.
+(`tacit.solvers.classes`); for a regression in much noise how well it fits (`tacit.solvers.guard`). All of it is
+Gaussian, so the plan is exactly mu-GDP.
 
 - A = sum z z^T, rows clipped to norm R = sqrt(d') (more where there is little noise) for this matrix only: Frobenius
   sensitivity R^2, and sqrt(2) R^2 for replace-one. Its diagonal has non-negative entries that add up to at most R^2:
@@ -52,7 +53,7 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers import classes
+from tacit.solvers import classes, guard
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
 from tacit.solvers.curvature import POWER_STEPS, Curvature, largest_curvature
 from tacit.solvers.examples import on_cancer
@@ -132,10 +133,10 @@ class _Steps(Algorithm[LinearTask]):
         counted, due = classes.are_counted(self.task), classes.are_due(self.task)
         steps = Release("gradients", "gaussian", share=0.85, count=self.steps)
         moments = Release("second moments", "gaussian", share=0.15 if self.task.d <= FULL_MATRIX else 0.05)
-        if self.task.d <= FULL_MATRIX:
-            return classes.planned(self.task, share, moments, steps, counted=counted, calibrated=due)
         largest = Release("largest curvature", "gaussian", share=0.10, count=POWER_STEPS)
-        return classes.planned(self.task, share, moments, largest, steps, counted=counted, calibrated=due)
+        between = (moments, steps) if self.task.d <= FULL_MATRIX else (moments, largest, steps)
+        planned = classes.planned(self.task, share, *between, counted=counted, calibrated=due)
+        return guard.planned(self.task, planned)
 
     def narrowed(self, task: LinearTask) -> "_Steps | None":
         """As many steps; norms of rows grow as the root of their length, and so do the clips."""
@@ -164,6 +165,9 @@ class _Steps(Algorithm[LinearTask]):
             return gate.release("gradients", mechanism, passes.gradient(place, clip * SHRINK)) / task.n
 
         mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
+        if guard.is_due(task):
+            seen = float(bound.moments @ np.square(bound.vectors.T @ mean[0]))
+            mean *= guard.kept(task, passes, mean, seen, gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.federated.protocols import columns
-from tacit.federated.protocols.base import Holding
+from tacit.federated.protocols.base import Holding, RefusedError
 from tacit.federated.protocols.marginals.masked import MaskedProtocol, party, seals, words
 from tacit.federated.protocols.marginals.party import Target
 from tacit.privacy import Gate, NoiseSource
@@ -203,6 +203,7 @@ def test_labels_that_are_not_clipped_are_caught():
 def answered(protocol, memory, question, X, y, name="a"):
     holding = Holding(name, X[name], y if name == HOLDER else None, SECRET)
     gate = Gate(protocol.promise.part(f"{name}/"), NoiseSource(1))
+    memory = memory | {party.BLOCK: party.digest_of(party.whole_block(protocol, holding, memory))}
     return protocol.answer(holding, question, gate, memory).beside["rows"].view(np.uint64)
 
 
@@ -249,6 +250,17 @@ def test_a_label_without_the_transcript_is_caught():
     honest = seals.stream
     with patch.object(party, "stream", lambda seeds, label, _, shape: honest(seeds, label, b"", shape)):
         assert two_pads(*after_a_rolled_back_journal())
+
+
+def test_a_block_that_is_rounded_differently_is_not_sent_under_the_same_mask():
+    done = run(masked_study(), *some_data())
+    X, _ = some_data()
+    X["a"][3, 1] += 1e-3
+    holding, question = Holding("a", X["a"], None, SECRET), done.asked[-1]["a"]
+    gate = Gate(done.protocol.promise.part("a/"), NoiseSource(1))
+    with pytest.raises(RefusedError, match="rounded differently"):
+        done.protocol.answer(holding, question, gate, done.memory["a"])
+    assert not any(gate.made.values())
 
 
 def test_parties_that_were_told_different_things_do_not_open():

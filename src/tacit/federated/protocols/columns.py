@@ -45,6 +45,15 @@ def unit_rows(X: Any, norm: float) -> Any:
     return X * factors[:, None]
 
 
+def margins(X: Any, coef: Floats, features: Any, bound: float, norm: float) -> Floats:
+    """The linear function of rows whose entries, and then norms over some columns, are clipped."""
+    within = clipped(X, bound)
+    found = np.asarray(within @ coef, dtype=np.float64)
+    if np.isfinite(norm):
+        found *= norm / np.maximum(row_norms(within[:, features]), norm)
+    return found
+
+
 def product(left: Any, right: Any) -> Floats:
     """left^T right, dense."""
     out = left.T @ right

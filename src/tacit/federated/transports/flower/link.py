@@ -109,10 +109,10 @@ class FlowerTransport:
             time.sleep(_POLL)
         return {name: replies[name] for name in requests}
 
-    def farewell(self) -> None:
+    def farewell(self, told: Mapping[str, bytes] | None = None) -> None:
         """Tell the parties that are there that the study is done, and wait until they have left."""
-        for session in self._present().values():
-            self._send(b"", session)  # no request is empty
+        for name, session in self._present().items():
+            self._send((told or {}).get(name, b""), session)  # no request is empty
         end = time.monotonic() + _FAREWELL
         while self._present() and time.monotonic() < end:
             time.sleep(_POLL)

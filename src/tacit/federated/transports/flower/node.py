@@ -1,13 +1,11 @@
 """A party's side: a SuperNode of its own, and this process, which answers what comes through it."""
 
 import secrets
-import socket
-import ssl
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 from flwr.app import Message
@@ -27,13 +25,29 @@ from flwr.supernode.runtime.run_clientapp import push_message
 from tacit.federated.foreign import shown
 from tacit.federated.protocols.base import RefusedError
 from tacit.federated.transports.flower.engine import Engine, free_port
-from tacit.federated.transports.flower.network import LOOPBACK, Network, split
+from tacit.federated.transports.flower.network import LOOPBACK, Network
+from tacit.federated.transports.flower.probe import wait_for_coordinator
 from tacit.federated.transports.flower.runtime import Runtime, kept_alive, packed, unpacked
 
 Answer = Callable[[bytes], bytes]
 Say = Callable[[str], None]
 
-_POLL = 0.25  # seconds between two looks for a message, or for the coordinator
+
+class Served(Protocol):
+    """What answers for a party."""
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it answers no more."""
+
+    def answer(self, request: bytes) -> bytes:
+        """The reply to a request."""
+
+    def ends_with(self, content: bytes | None) -> bool:
+        """Whether this is the farewell; what is in it is kept."""
+
+
+_POLL = 0.25  # seconds between two looks for a message
 _LAPSE = 90.0  # seconds after which the engine has certainly noticed that a process was killed
 _FAREWELL = 10.0  # seconds in which the coordinator hears that a party has stopped
 _RETRY = 5.0  # seconds between two tries meanwhile
@@ -41,24 +55,22 @@ _CLAIM = "/flwr.proto.Runtime/AcquireTask"  # the call that asks for the secret
 _CONNECTED, _REFUSED = "SuperNode ID", "[code: "  # what the engine prints when it is let in, and when it is not
 
 
-def serve(
-    answer: Answer, network: Network, private_key: Path, home: Path, say: Say, stopped: Callable[[], str | None]
-) -> None:
+def serve(served: Served, network: Network, private_key: Path, home: Path, say: Say) -> None:
     """Connect to the coordinator, and answer it until it says that the study is done.
 
-    `stopped` gives the reason once the party will answer no more; the coordinator gets to hear of it, and then this
-    raises `RefusedError`.
+    `served.stopped` gives the reason once the party will answer no more; the coordinator gets to hear of it, and then
+    this raises `RefusedError`.
 
     A process leaves a mark in `home` from before it may be let in until it was refused or is done: one that was killed
     meanwhile leaves it there. The engine takes its key again only when it has noticed, so the next process tries for a
     while; without the mark, a key that is refused is refused at once.
     """
     home.mkdir(parents=True, exist_ok=True)
-    _wait_for_coordinator(network, say)
+    wait_for_coordinator(network, say)
     mark = home / "connecting"
     end = time.monotonic() + (_LAPSE if mark.exists() else 0.0)
     mark.touch()
-    while not _session(answer, network, private_key, home, say, stopped):
+    while not _session(served, network, private_key, home, say):
         if time.monotonic() > end:
             mark.unlink()
             raise PermissionError(
@@ -70,9 +82,7 @@ def serve(
     mark.unlink(missing_ok=True)
 
 
-def _session(
-    answer: Answer, network: Network, private_key: Path, home: Path, say: Say, stopped: Callable[[], str | None]
-) -> bool:
+def _session(served: Served, network: Network, private_key: Path, home: Path, say: Say) -> bool:
     """One life of a SuperNode, to the end of the study; False if it was not let in."""
     secret, port = secrets.token_hex(32), free_port()
     shared = home / "supernode.secret"
@@ -96,14 +106,14 @@ def _session(
                 claimed = runtime.claim(TaskType.CLIENT_APP)
                 if claimed is not None:
                     tasks.append(_Task(runtime.task(claimed.token)))
-                done, tasks = _worked_on(tasks, answer)
+                done, tasks = _worked_on(tasks, served)
             except httpx.TransportError:  # the engine is starting, or ending
                 done = False
             except httpx.HTTPStatusError as error:
                 raise ConnectionError(f"the engine failed ({shown(str(error))}); {engine.log} says why") from error
             if done:
                 return True
-            reason = stopped()
+            reason = served.stopped
             if reason is not None:
                 last_words = last_words or time.monotonic() + _FAREWELL
                 if time.monotonic() > last_words:
@@ -157,7 +167,7 @@ class _Task:
         self._client.close()
 
 
-def _worked_on(tasks: list[_Task], answer: Answer) -> tuple[bool, list[_Task]]:
+def _worked_on(tasks: list[_Task], served: Served) -> tuple[bool, list[_Task]]:
     """Answer what is there: whether the study is done, and the tasks that are left."""
     left = []
     for task in tasks:
@@ -167,33 +177,8 @@ def _worked_on(tasks: list[_Task], answer: Answer) -> tuple[bool, list[_Task]]:
             continue  # the engine gave it up; the coordinator will ask again
         if message is None:
             left.append(task)
-        elif message.has_content() and unpacked(message.content) == b"":
+        elif message.has_content() and served.ends_with(unpacked(message.content)):
             return True, []
         else:
-            task.reply(message, answer)
+            task.reply(message, served.answer)
     return False, left
-
-
-def _wait_for_coordinator(network: Network, say: Say) -> None:
-    """Wait until the coordinator is there; a certificate that is not the agreed one is refused at once."""
-    context = ssl.create_default_context(cafile=str(network.authority))
-    end, told = time.monotonic() + network.timeout, False
-    while True:
-        try:
-            with (
-                socket.create_connection(split("address", network.address), timeout=10.0) as plain,
-                context.wrap_socket(plain, server_hostname=network.host),
-            ):
-                return
-        except ssl.SSLCertVerificationError as error:
-            raise PermissionError(
-                f"{network.address} has a certificate that {network.authority} did not sign for it:"
-                f" {error.verify_message}"
-            ) from None
-        except OSError as error:
-            if time.monotonic() > end:
-                raise TimeoutError(f"no coordinator at {network.address} within {network.timeout:g} s") from error
-        if not told:
-            told = True
-            say(f"waiting for the coordinator at {network.address}")
-        time.sleep(_POLL)

@@ -44,7 +44,7 @@ class MaskedProtocol(MaskedAgreement):
     """Noisy moments of all columns, those between parties opened under masks."""
 
     beside = frozenset({party.KEY, party.CODE, party.BOXES, party.ROWS})
-    fresh = frozenset({party.KEYS, party.CODES, party.BOXES, party.HELLOS, party.PRIVATE, party.SEED})
+    fresh = frozenset({party.KEYS, party.CODES, party.BOXES, party.HELLOS, party.PRIVATE, party.SEED, party.BLOCK})
 
     def coordinate(self) -> Rounds:
         """Three rounds."""

@@ -1,9 +1,11 @@
 """A party's side of masked products: its units and its key, then boxes with its seed, then its block under masks."""
 
+import hashlib
 import secrets
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit._types import Floats
 from tacit.blocks.table import is_sparse
@@ -30,7 +32,8 @@ from tacit.privacy.mechanisms import GaussianMatrix, GaussianWords, Sensitivity
 
 UNITS, SEEDS, PRODUCTS = "units", "seeds", "products"  # the steps
 KEY, CODE, BOXES, ROWS = "key", "code", "boxes", "rows"  # sent beside releases
-KEYS, CODES, HELLOS, PRIVATE, SEED = "keys", "codes", "hellos", "private key", "seed"  # asked with, and remembered
+KEYS, CODES = "keys", "codes"  # asked with
+PRIVATE, SEED, HELLOS, BLOCK = "private key", "seed", "hellos", "block"  # remembered
 
 
 def units(agreed: MaskedAgreement, holding: Holding, question: Question, gate: Gate) -> Answer:
@@ -53,12 +56,13 @@ def units(agreed: MaskedAgreement, holding: Holding, question: Question, gate: G
     return Answer(found, memory, {KEY: _bytes(hello.key), CODE: _bytes(hello.code)})
 
 
-def seeds(agreed: MaskedAgreement, holding: Holding, question: Question, memory: Arrays) -> Answer:
+def seeds(agreed: MaskedAgreement, holding: Holding, question: Question, units: Arrays) -> Answer:
     """The step "seeds": a seed from the operating system, in a box for each other party.
 
-    It follows from nothing: a party that enrols again, after it lost its journal, has other masks.
+    It follows from nothing: a party that enrols again, after it lost its journal, has other masks. A digest of the
+    block is remembered: under one mask there is to be one block, also where another machine rounds differently.
     """
-    sealer = _sealer(agreed, holding, memory)
+    sealer = _sealer(agreed, holding, units)
     hellos = _hellos(agreed, question, {KEYS, CODES}, sealer)
     seed = secrets.token_bytes(SEED_BYTES)
     boxes = b"".join(
@@ -66,13 +70,17 @@ def seeds(agreed: MaskedAgreement, holding: Holding, question: Question, memory:
         for name, hello in zip(agreed.study.names, hellos, strict=True)
     )
     own = _bytes(boxes).reshape(-1, BOX_BYTES)
-    return Answer({}, {SEED: _bytes(seed), HELLOS: _bytes(_joined(hellos)), BOXES: own}, {BOXES: own})
+    memory = {SEED: _bytes(seed), HELLOS: _bytes(_joined(hellos)), BOXES: own}
+    memory[BLOCK] = digest_of(whole_block(agreed, holding, units))
+    return Answer({}, memory, {BOXES: own})
 
 
 def products(agreed: MaskedAgreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
     """The step "products": the block under a mask, the party's own moments, and its share of each product."""
     masks = Masks.of(agreed, holding, question, memory)
     block, name, names = whole_block(agreed, holding, memory), holding.name, agreed.study.names
+    if digest_of(block).tobytes() != memory[BLOCK].tobytes():
+        raise RefusedError(f"the rows of {name!r} are rounded differently than before: go on where it began")
     own = gate.release("moments", *_own_moments(agreed, name, block))
     releases = {"moments": own[np.triu_indices(len(own))]}
     rows = block + masks.mask(name)
@@ -136,6 +144,11 @@ def whole_block(agreed: MaskedAgreement, holding: Holding, memory: Arrays) -> Wo
     return np.trunc(rows * (SHRINK * agreed.grid.steps)).astype(np.int64).view(np.uint64)
 
 
+def digest_of(block: Words) -> NDArray[np.uint8]:
+    """It never leaves the party, and is wiped with its seed."""
+    return _bytes(hashlib.sha256(block.tobytes()).digest())
+
+
 def _own_moments(agreed: MaskedAgreement, name: str, block: Words) -> tuple[GaussianMatrix, Floats]:
     """The second moments of the block with a constant column, exact but for the last rounding; and their noise."""
     steps, norm = agreed.grid.steps, agreed.own_norm(name)
@@ -178,7 +191,7 @@ def _hellos(agreed: MaskedAgreement, question: Question, known: set[str], sealer
     return hellos
 
 
-def _numbers(question: Question, name: str, shape: tuple[int, ...]) -> Words:
+def _numbers(question: Question, name: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """An array of bytes in a question; another form is refused."""
     array = question.arrays[name]
     if array.dtype != np.uint8 or array.shape != shape:
@@ -186,7 +199,7 @@ def _numbers(question: Question, name: str, shape: tuple[int, ...]) -> Words:
     return array
 
 
-def _bytes(data: bytes) -> Words:
+def _bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)
 
 

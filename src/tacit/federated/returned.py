@@ -1,0 +1,143 @@
+"""The model, as it comes back to the parties in the farewell: each its own columns' part, or all of it.
+
+Everything in it was released, so it costs nothing. What a party computes with its part for a person is *not* private: a
+partial margin is a function of that person's columns, with no noise. `tacit federate score` says so, and keeps it as a
+disclosure.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit._types import Floats
+from tacit.federated import messages
+from tacit.federated.messages import Farewell
+from tacit.federated.party import table
+from tacit.federated.protocols import columns
+from tacit.federated.protocols.base import Model, RefusedError
+from tacit.federated.study import Study
+from tacit.privacy import checks
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a party needs to do its share of a prediction.
+
+    Parameters
+    ----------
+    study, party : str
+        The digest of the study, and the party's name in it.
+    coef : tuple of float
+        Of its columns.
+    features : tuple of int
+        Its columns that are in the model.
+    entry_bound, row_norm : float
+        What entries, and then rows over those columns, are clipped to.
+    intercept : float
+        Of the whole model; it is added once.
+    """
+
+    study: str
+    party: str
+    coef: tuple[float, ...]
+    features: tuple[int, ...]
+    entry_bound: float
+    row_norm: float
+    intercept: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.study, str) or not isinstance(self.party, str):
+            raise ValueError("a part of a model names its study and its party")
+        put = object.__setattr__
+        put(self, "coef", tuple(checks.real("coef", value) for value in self.coef))
+        put(self, "features", tuple(checks.count("features", value, least=0) for value in self.features))
+        if not self.coef or any(number >= len(self.coef) for number in self.features):
+            raise ValueError("features must be numbers of the party's columns")
+        put(self, "intercept", checks.real("intercept", self.intercept))
+        for name in ("entry_bound", "row_norm"):
+            value = getattr(self, name)
+            number = math.inf if value == "inf" else value
+            put(self, name, checks.non_negative(name, number, finite=False))
+
+    def margins(self, X: Any) -> Floats:
+        """The party's share of the linear function, row by row, without the intercept."""
+        block = table(X)
+        if block.shape[1] != len(self.coef):
+            raise ValueError(f"X has {block.shape[1]} columns, and the party's part of the model {len(self.coef)}")
+        return columns.margins(block, np.array(self.coef), list(self.features), self.entry_bound, self.row_norm)
+
+    def to_json(self) -> str:
+        """As strict JSON; infinity is written "inf"."""
+        told = {name: "inf" if value == math.inf else value for name, value in asdict(self).items()}
+        return json.dumps(told, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Part":
+        """The part that `to_json` wrote; anything else raises ValueError."""
+        try:
+            told = json.loads(text, object_pairs_hook=checks.unique_keys)
+            return cls(**told)
+        except (TypeError, RecursionError, OverflowError) as error:
+            raise ValueError(f"not a part of a model: {error}") from None
+
+
+def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
+    """What each party is told at the end, by its name; `file` is that of the whole model."""
+    facts, told = model.facts, {}
+    for member in study.members:
+        name = member.name
+        if member.receives == "nothing":
+            continue
+        part = Part(
+            study.digest,
+            name,
+            tuple(map(float, model.coefs[name])),
+            tuple(map(int, facts["features"][name])),
+            float(facts.get("entry_bounds", {}).get(name, math.inf)),
+            float(facts.get("row_norms", {}).get(name, math.inf)),
+            float(model.intercept),
+        )
+        arrays = {"part": np.frombuffer(part.to_json().encode(), dtype=np.uint8)}
+        if member.receives == "all":
+            arrays["model"] = np.frombuffer(file, dtype=np.uint8)
+        told[name] = messages.write(Farewell(study.digest, name, 0, arrays))
+    return told
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a party was told at the end: its part, and the file of the whole model, if the study says so."""
+
+    part: Part | None = None
+    model: bytes | None = None
+
+    @classmethod
+    def read(cls, data: bytes, study: Study, party: str) -> "Returned | None":
+        """The content of a farewell; None if it is no farewell, and nothing in it if that is not to be taken."""
+        if data == b"":
+            return cls()
+        try:
+            message = messages.read(data)
+        except RefusedError:
+            return None
+        if not isinstance(message, Farewell) or (message.study, message.party) != (study.digest, party):
+            return None
+        try:
+            return cls(*_content(message.arrays, study, party))
+        except (RefusedError, ValueError):
+            return cls()
+
+
+def _content(arrays: Mapping[str, Any], study: Study, party: str) -> tuple[Part, bytes | None]:
+    member = study.member(party)
+    expected = {"nothing": set(), "own": {"part"}, "all": {"part", "model"}}[member.receives]
+    if set(arrays) != expected or any(array.dtype != np.uint8 for array in arrays.values()):
+        raise RefusedError("the farewell does not hold what the study says")
+    part = Part.from_json(arrays["part"].tobytes().decode())
+    if (part.study, part.party, len(part.coef)) != (study.digest, party, member.n_features):
+        raise RefusedError("the part of the model is another party's")
+    return part, arrays["model"].tobytes() if "model" in arrays else None
