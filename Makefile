@@ -99,6 +99,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.cost.sparse_fit
 	$(BIN)/python -m benchmarks.cost.first_fit
 	$(BIN)/python -m benchmarks.cost.memory
+	$(BIN)/python -m benchmarks.cost.cluster
 	$(BIN)/python -m benchmarks.rules.judges
 	$(BIN)/python -m benchmarks.rules.coordinate --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.dual --data $(DATA)

@@ -93,6 +93,7 @@ def _fit(command: argparse.ArgumentParser) -> None:
     other = command.add_argument_group("other")
     add = other.add_argument
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
+    add("--workers", metavar="ADDRESS", help="the scheduler of a Dask cluster whose workers see the file: tcp://...")
     add("--sklearn", action="store_true", help="write a pickled scikit-learn pipeline, for where tacit is not")
     add("--verbose", action="store_true", help="show how far the fit has come")
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from benchmarks.cost import files, first_fit, fits, main, memory, noise, one_pass, rates
+from benchmarks.cost import cluster, files, first_fit, fits, main, memory, noise, one_pass, rates
 from benchmarks.frame.timing import least, medians
 
 
@@ -103,3 +103,11 @@ def test_rows_of_the_set_of_files_are_written_as_they_are_made(tmp_path, monkeyp
     assert [parquet.read_table(path).num_rows for path in sorted(tmp_path.glob("*.parquet"))] == [40, 40, 20]
     last = parquet.read_table(tmp_path / "part-00002.parquet")
     assert last.column("x001").to_pylist() == files.some(80, 20, 3)[0][:, 1].tolist()
+
+
+@pytest.mark.slow
+def test_a_cluster_is_set_next_to_threads(tmp_path, capsys):
+    cluster.main(["--rows", "4000", "--partitions", "3", "--rounds", "1", "--out", str(tmp_path)])
+    page = (tmp_path / "cluster.md").read_text()
+    assert page in capsys.readouterr().out
+    assert re.search(r"\| logistic, 4,000 x 20, Dask with 2 workers and 3 partitions \| .* s \| .*x of threads", page)

@@ -25,6 +25,7 @@ from tacit import (
     PrivateEncoder,
     PrivateScaler,
     Ridge,
+    load,
     make_private_pipeline,
 )
 from tacit.blocks import cluster as cluster_room
@@ -32,6 +33,7 @@ from tacit.blocks import partitions
 from tacit.blocks.cluster import Cluster, WorkerError
 from tacit.blocks.partitions import Partition, opened_lazily
 from tacit.blocks.reading import ChangedRowsError, Reading, opened
+from tacit.cli import main
 from tacit.privacy import NoiseSource
 from tacit.solvers import Sgd
 
@@ -184,6 +186,23 @@ def test_scalers_encoders_and_pipelines_take_collections_too():
     )
     found = weights(pipeline.fit(lazy, arrays(4)[1])[-1])
     np.testing.assert_array_equal(found, weights(pipeline.fit(words, T)[-1]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_line_fits_on_a_cluster(client, tmp_path, capsys):
+    words = FRAME.assign(word=np.random.default_rng(1).choice(["x", "y"], size=N))
+    words.to_parquet(tmp_path / "rows.parquet", row_group_size=500)
+    words.drop(columns="word").to_csv(tmp_path / "rows.csv", index=False)
+    declared = ["--target", "y", "--epsilon", "2", "--seed", "3", "--task", "regression", "--solver", "statistics"]
+    for data, more in (("rows.parquet", []), ("rows.csv", ["--numbers", "a,b,c,d"])):
+        for place in ([], ["--workers", client.scheduler.address]):
+            out = tmp_path / f"model{len(place)}.json"
+            assert main(["fit", str(tmp_path / data), *declared, *more, "--out", str(out), *place]) == 0
+        one, other = (load(tmp_path / f"model{k}.json").predict(words) for k in (0, 2))
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(SystemExit):
+        main(["fit", str(tmp_path / data), *declared, *more, "--solver", "dual", *place])
+    assert "does not serve rows that are not all in memory" in capsys.readouterr().err
 
 
 def test_rows_on_workers_are_not_fetched_for_a_pca():

@@ -2,6 +2,7 @@
 
 import gc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tacit.blocks import Kept, Raw, Source, scratch
 from tacit.blocks.here import Spooled, ThisMachine
 from tacit.blocks.reading import BlockPart, ChangedRowsError, Reading, Seen, opened, quietly
 from tacit.blocks.scratch import Filed, Held, Scratch
-from tacit.kernels.exact import BLOCK
+from tacit.kernels.exact import BLOCK, LONG_BLOCK
 from tacit.kernels.given import Block
 
 
@@ -50,6 +51,15 @@ def test_kept_rows_come_back_in_full_blocks(in_memory, monkeypatch):
         np.testing.assert_array_equal(np.concatenate([block.targets for block in blocks]), y)
         np.testing.assert_array_equal(np.concatenate([block.norms for block in blocks]), np.abs(y))
         assert sum(kept.rows) == len(y)
+
+
+def test_kept_rows_come_in_longer_blocks_for_who_asks():
+    with ThisMachine() as place:
+        _, y, source = source_of(place, [30_000, 5_000])
+        (*parts,) = (replace(part, size=LONG_BLOCK) for part in source.kept(as_block).parts)
+        blocks = [block for part in parts for block in part.blocks()]
+        assert BLOCK < max(len(block.targets) for block in blocks) <= LONG_BLOCK
+        np.testing.assert_array_equal(np.concatenate([block.targets for block in blocks]), y)
 
 
 def test_rows_at_some_places_are_found_in_their_parts():

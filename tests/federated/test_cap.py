@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from tacit.federated import Cap, Marginals, Node
+from tacit.federated import Cap, Marginals, Member, Node
 from tacit.federated.cap import price_of, release_price
 from tacit.federated.protocols import protocol_for
 from tacit.federated.sent import sent_messages
@@ -31,6 +31,16 @@ def test_gaussian_studies_cost_their_mu():
     exact = accounting.mu_of(promise.event) ** 2
     assert exact <= price_of(promise).mu2 <= exact * (1 + 1e-9)
     assert price_of(promise).d0 == 0.0
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_products_of_two_parties_are_charged_once(parties):
+    """Both add noise to them; the price is that of the study's own guarantee."""
+    members = tuple(Member(f"p{number}", 2, number == 0) for number in range(parties))
+    masked = {"members": members, "labels": "held", "protocol": Marginals(products="masked")}
+    study = a_study(name="real", n_rows=1000, entry_bound=1.0, y_bounds=(-1, 1), **masked)
+    price = price_of(protocol_for(study).promise)
+    assert price.mu2 == pytest.approx(study.budget.mu**2, rel=1e-4)
 
 
 @pytest.mark.parametrize("e0", [0.01, 0.3, 1.0, 4.0])

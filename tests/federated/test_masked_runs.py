@@ -1,5 +1,6 @@
 """Masked products between nodes: deaths at any moment, mutated messages, what is kept and what is wiped."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from unittest.mock import patch
@@ -7,7 +8,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from tacit.federated import Coordinator, FederatedLasso, Marginals, Node, Party, RefusedError, messages
+from tacit import load, save
+from tacit.federated import Coordinator, FederatedLasso, Marginals, Node, Party, RefusedError, fitted_model, messages
 from tacit.federated.messages import Refusal, Reply, Restart
 from tacit.federated.protocols.marginals.masked import coordinator
 from tacit.federated.protocols.marginals.masked import party as masked_party
@@ -119,6 +121,25 @@ def test_a_fit_in_a_folder_is_given_back(tmp_path):
     np.testing.assert_array_equal(model.fit(parties()).coef_, first)
     with pytest.raises(ValueError, match="needs the secret"):
         model.fit([Party(p.X, p.y, name=p.name) for p in parties()])
+
+
+def test_a_model_is_read_as_it_was_written(tmp_path):
+    """With the views of its plan, without which the plan would cost more than the guarantee says."""
+    study = masked_study()
+    outcome, _, _, _ = whole_run(study)
+    save(fitted_model(outcome, study), tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
+    assert model.guarantee_ == outcome.guarantee
+    assert (model.plan_.plan, model.plan_.event) == (outcome.plan.plan, outcome.plan.event)
+    assert (model.protocol, model.labels) == (study.protocol, "held")
+    written = (tmp_path / "model.json").read_text()
+    document = json.loads(written)
+    plan = document["model"]["attributes"]["plan_"]["plan"]
+    for views in ("text", [["a"] * len(plan["releases"])], [[1.0]], [[2.0] * len(plan["releases"])], []):
+        plan["views"] = views
+        (tmp_path / "changed.json").write_text(json.dumps(document))
+        with pytest.raises(ValueError, match=r"view|releases"):
+            load(tmp_path / "changed.json")
 
 
 def test_a_party_without_the_secret_or_with_another_one_is_refused():

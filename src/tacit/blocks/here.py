@@ -102,10 +102,10 @@ class _Bounded:
     rows: int
     bias: float
 
-    def blocks(self) -> Iterator[Block[Any]]:
+    def blocks(self, size: int) -> Iterator[Block[Any]]:
         targets, norms, rows = self.arrays.read()
         whole = Block(rows, self.bias, targets, norms)
-        return (between(whole, start, start + BLOCK) for start in range(0, max(self.rows, 1), BLOCK))
+        return (between(whole, start, start + size) for start in range(0, max(self.rows, 1), size))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,10 +113,11 @@ class _Group:
     """Rows that one thread reads."""
 
     held: Sequence[_Bounded]
+    size: int = BLOCK
 
     def blocks(self) -> Iterator[Block[Any]]:
-        """One after the other."""
-        return (block for one in self.held for block in one.blocks())
+        """One after the other, of at most `size` rows."""
+        return (block for one in self.held for block in one.blocks(self.size))
 
 
 class Spooled:

@@ -30,7 +30,7 @@ from tacit.blocks import Scaling, Source, TableRows
 from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
-from tacit.bounding.templates import Reader
+from tacit.bounding.templates import Reader, Reading
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
 from tacit.privacy import Budget, Gate, Release
@@ -80,8 +80,11 @@ class MagnitudeScale:
         counts, noise = self._histograms(
             gate, f"{self.name}: spread", X, rough, top - magnitudes.BELOW, top + magnitudes.ABOVE
         )
-        read = self._outstanding(counts, noise) if reader is None else reader.second(counts, noise, rough, top)
-        scaling = _of_columns(read, rough, top, 0.0 if reader else _JOINED * noise)
+        if reader is None:
+            found = _read_alone(self._outstanding(counts, noise), rough, top, _JOINED * noise)
+        else:
+            found = reader.second(counts, noise, rough, top)
+        scaling = _of_columns(found, rough, top)
         if reader is None:
             scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
             if scaling.bounds is not None:  # in units that a lost column no longer has
@@ -126,18 +129,27 @@ def _whole_counts(cells: Table, shift: Floats, low: Integers, high: Integers) ->
     return _counts(cells, shift, low, high).astype(np.int64)
 
 
-def _of_columns(read: Floats, rough: Floats, top: Integers, joined: float) -> Scaling:
-    """Units from counts without noise. Nothing lies beyond two values, and neither of them is clipped."""
-    d = len(rough)
+def _read_alone(counts: Floats, rough: Floats, top: Integers, joined: float) -> Reading:
+    """What counts without noise show by themselves."""
+    others = [magnitudes.other_value(counts[j], float(rough[j]), int(top[j]), joined) for j in range(len(rough))]
+    values = np.array([np.nan if other is None else other for other in others])
+    return Reading(counts, values, np.ones(len(rough)), trust=0.0)
+
+
+def _of_columns(found: Reading, rough: Floats, top: Integers) -> Scaling:
+    """Units from what was read. Nothing lies beyond two values, and neither of them is clipped."""
+    d, read = len(rough), found.counts
     centre, scale = np.empty(d), np.empty(d)
     bounds = Bounds(np.full(d, -np.inf), np.full(d, np.inf))
     for j in range(d):
-        place = float(rough[j]), int(top[j])
-        centre[j], scale[j] = magnitudes.centre_and_scale(read[j], read[j] > 0.0, *place)
-        other = magnitudes.other_value(read[j], *place, joined)
-        if other is not None:
-            bounds.low[j], bounds.high[j] = min(0.0, other), max(0.0, other)
-            scale[j] = max(scale[j], (bounds.high[j] - centre[j]) / LIMIT, (centre[j] - bounds.low[j]) / LIMIT)
+        centre[j], scale[j] = magnitudes.centre_and_scale(read[j], read[j] > 0.0, float(rough[j]), int(top[j]))
+        other = found.others[j]
+        if np.isnan(other):
+            scale[j] = scale[j] ** (1.0 - found.trust) * found.scales[j] ** found.trust
+            continue
+        bounds.low[j], bounds.high[j] = min(0.0, other), max(0.0, other)
+        centre[j] = min(max(centre[j], bounds.low[j]), bounds.high[j])
+        scale[j] = max(scale[j], (bounds.high[j] - centre[j]) / LIMIT, (centre[j] - bounds.low[j]) / LIMIT)
     return Scaling(centre, scale, LIMIT, bounds=bounds if bounds.declared.any() else None)
 
 

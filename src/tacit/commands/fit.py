@@ -19,6 +19,7 @@ from tacit.blocks.lazy import Changed
 from tacit.blocks.reading import Reading
 from tacit.commands import pieces, say, tables
 from tacit.commands.schema import Schema, quoted, split
+from tacit.commands.workers import where
 from tacit.estimators import (
     ElasticNet,
     Lasso,
@@ -103,13 +104,13 @@ def _table(arguments: Namespace, schema: Schema, target: str, name: str) -> tupl
     return table, _labels(table.y, schema, target) if classes else _numbers(table.y, target)
 
 
-def _fit_to(model: Any, table: Table, y: Any, change: Callable[[Any], Any]) -> Any:
-    """Fit on the changed table; if it is in pieces, on one after the other."""
+def _fit_to(model: Any, table: Table, y: Any, change: Callable[[Any], Any], workers: str | None) -> Any:
+    """Fit on the changed table; if it is in pieces, on one after the other, or on the workers of a cluster."""
     if isinstance(table, tables.Frame):
         return model.fit(change(table.frame), y)
     try:
-        with Reading([Changed(part, change) for part in table.parts]) as rows:
-            return model._fit_reading(rows)
+        with where(workers) as place, Reading([Changed(part, change) for part in table.parts], place) as rows:
+            return model.fit_blocks(rows)
     finally:
         table.progress.end()
 
@@ -120,7 +121,7 @@ def _fitted(table: Table, name: str, y: Any, arguments: Namespace, schema: Schem
     if not table.found:
         if arguments.row_norm is None:
             model.set_params(bounds=schema.bounds_of_features(table.columns))
-        _fit_to(model, table, y, encoder(table.columns).transform)
+        _fit_to(model, table, y, encoder(table.columns).transform, arguments.workers)
         return model, model, feature_names(table.columns)
     told = {column.name: list(column.categories) for column in table.columns if column.categories is not None}
     texts = [column for column in table.found if not tables.is_number(table.frame[column])]
@@ -132,7 +133,7 @@ def _fitted(table: Table, name: str, y: Any, arguments: Namespace, schema: Schem
     terms = {key: getattr(model, key) for key in ("epsilon", "delta", "adjacency", "random_state", "verbose")}
     model.set_params(epsilon=1.0, delta=None, adjacency="add-remove", random_state=None, verbose=0)
     whole = PrivatePipeline([("encoder", first), ("model", model)], **terms)
-    _fit_to(whole, table, y, partial(filled, columns=table.columns))
+    _fit_to(whole, table, y, partial(filled, columns=table.columns), arguments.workers)
     return whole, whole[-1], list(whole[:-1].get_feature_names_out())
 
 

@@ -30,10 +30,12 @@ _ROW_PARALLEL = ("logistic", "linear", "ridge")  # by their default solver
 
 def are_due(arguments: Namespace, name: str) -> bool:
     """Whether a file is large, and the solver makes passes over rows; by the file's size, which is public."""
-    if arguments.public_categories:
-        return False
     serves = name in _ROW_PARALLEL if arguments.solver == "auto" else SOLVERS[arguments.solver].serves.streams
-    return bool(serves) and arguments.data.stat().st_size >= LARGE
+    if arguments.workers is not None:
+        if arguments.public_categories:
+            raise ValueError("--workers and --public-categories do not go together: declare the categories")
+        return True  # a solver that does not serve it is refused by the model
+    return bool(serves) and not arguments.public_categories and arguments.data.stat().st_size >= LARGE
 
 
 class Progress:
@@ -58,6 +60,9 @@ class Progress:
             if self._told and line != self._line:
                 print(line, end="", file=sys.stderr, flush=True)
             self._line = line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Progress, (False,)  # workers have no terminal
 
     def end(self) -> None:
         """Leave the line."""
@@ -123,7 +128,7 @@ class Pieces:
 
 def opened(arguments: Namespace, schema: Schema, target: str, *, classes: bool) -> Pieces:
     """The pieces of a file, each read again for every pass that needs it."""
-    path, separator = arguments.data, arguments.separator
+    path, separator = arguments.data.resolve(), arguments.separator
     asked = tables.asked_of(path, schema, target, (), separator)
     columns, progress = asked.columns(schema), Progress(bool(arguments.verbose) or sys.stderr.isatty())
     if tables.is_typed(path):

@@ -44,6 +44,8 @@ class BlockSteps(NamedSteps):
         """Fit on parts that were opened: a pass that checks them, then those that the steps need."""
         if any(type(step) is PCA for _, step in self.steps):
             reading.check_here("PCA")
+        if self._before():
+            reading.check_here("a step before the first private one")
         before, private = self._before(), [step for _, step in self.steps if type(step) in PRIVATE]
         first = private[0]
         if before:

@@ -45,6 +45,9 @@ class Facts:
     in_parts: bool = False
 
 
+_SENT = ("name", "step", "rows", "_scaling", "_table")
+
+
 class Stage(ABC):
     """A private step in a pipeline."""
 
@@ -55,6 +58,10 @@ class Stage(ABC):
 
     def __init__(self, name: str, step: Any) -> None:
         self.name, self.step = name, step
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to where rows are: all that `transform` needs, and nothing of the plan or the table."""
+        return {name: value for name, value in vars(self).items() if name in _SENT}
 
     @abstractmethod
     def follows(self, facts: Facts) -> bool:

@@ -21,6 +21,7 @@
     transports       in one process, or between organisations
     estimators       the scikit-learn face of a study in one process
     wording          what docstrings of estimators share
+    paths            models of other radii, from the same moments
     models           the fitted estimator of a study that is done
     sketches         public random matrices that compress columns
 

@@ -28,7 +28,7 @@ from scipy.special import expit, ndtri
 
 from tacit.federated.store import Store
 from tacit.federated.study import Study
-from tacit.privacy import Budget, Promise, checks
+from tacit.privacy import Budget, Promise, accounting, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.gdp import mu_from_budget
 from tacit.privacy.plan import Kind
@@ -59,7 +59,13 @@ class Reserved(NamedTuple):
 
 
 def price_of(promise: Promise) -> Price:
-    """What all releases of a promise cost, rounded up."""
+    """What all releases of a promise cost, rounded up.
+
+    Of Gaussian releases alone it is that of the event, in which products between two parties, which both add noise to,
+    count once. Otherwise every release counts by itself.
+    """
+    if all(release.kind == "gaussian" and release.sampling == 1.0 for release in promise.plan.releases):
+        return Price(accounting.mu_of(promise.event) ** 2 * _ROUNDED_UP)
     pairs = zip(promise.plan.releases, promise.multipliers, strict=True)
     mu2 = math.fsum(release_price(r.kind, r.count, multiplier, r.sampling) for r, multiplier in pairs)
     return Price(mu2 * _ROUNDED_UP, promise.plan.d0(promise.budget.delta) * _ROUNDED_UP)

@@ -22,6 +22,7 @@ from tacit.federated.matching import matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
+from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
 from tacit.federated.protocols import columns
 from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
@@ -32,7 +33,7 @@ from tacit.privacy.checks import warn_of_seed
 
 
 @dataclass(eq=False, repr=False)
-class _FederatedModel(BaseEstimator):
+class _FederatedModel(PathMixin, BaseEstimator):
     """What the three estimators share: a study from parameters, a run, and a linear function of clipped blocks."""
 
     epsilon: float = 1.0
@@ -86,6 +87,7 @@ class _FederatedModel(BaseEstimator):
         self.entry_bounds_ = unbounded | dict(model.facts.get("entry_bounds", {}))
         self.row_norms_ = unbounded | dict(model.facts.get("row_norms", {}))
         self.n_features_in_ = sum(map(len, self.coefs_.values()))
+        self._moments = model.facts.get("moments")
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
         return self

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, Unpack, get_args
 
 from sklearn.base import is_classifier
 
+from tacit.blocks.partitions import without_seed
 from tacit.blocks.reading import opened
 from tacit.metrics.blocks import questions_of
 from tacit.metrics.classification import Accuracy, LogLoss
@@ -118,7 +119,7 @@ def evaluate_blocks(
     agreed = Agreed.to(terms)
     shares = _shares(_defaults(Predictions(model, None)) if metrics is None else metrics)
     with opened(blocks, target, _texts(model)) as reading:
-        questions = questions_of(reading, model, _releases(shares), agreed.epsilon)
+        questions = questions_of(reading, without_seed(model), _releases(shares), agreed.epsilon)
     scores = released_scores(questions, agreed)
     return {metric.name: scores[metric.name] for metric in shares}
 

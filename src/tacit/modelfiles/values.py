@@ -40,6 +40,7 @@ LATER: dict[str, frozenset[str]] = {
     **dict.fromkeys(("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align"})),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "Marginals": frozenset({"products"}),
     "Power": frozenset({"n_iter"}),
     "Stochastic": frozenset({"n_iter", "sampling_rate", "step_size"}),
     "VarianceReduced": frozenset({"n_snapshots", "n_inner", "sampling_rate", "step_size", "clip"}),
@@ -152,7 +153,8 @@ def _read_options(content: Json, where: str) -> Any:
 
 def _written_plan(plan: Promise) -> Json:
     budget = plan.budget
-    return {
+    views = {"views": [list(view) for view in plan.plan.views]} if plan.plan.views else {}
+    return views | {
         "epsilon": written(budget.epsilon, "plan_"),
         "delta": budget.delta,
         "adjacency": budget.adjacency,
@@ -165,7 +167,8 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     """A plan; a file says whom it protects, and what ran, in the guarantee only."""
     if not isinstance(value, dict) or set(value) != {"plan"}:
         raise ValueError(f"{where} must be a plan")
-    told = fields(value["plan"], {"epsilon", "delta", "adjacency", "releases", "multipliers"}, where)
+    known = {"epsilon", "delta", "adjacency", "releases", "multipliers", "views"}
+    told = fields(value["plan"], known, where, frozenset({"views"}))
     budget = Budget(read(told["epsilon"], where), told["delta"], told["adjacency"])
     releases, multipliers = told["releases"], told["multipliers"]
     if not isinstance(releases, list) or not isinstance(multipliers, list) or len(releases) != len(multipliers):
@@ -175,11 +178,22 @@ def read_plan(value: Json, where: str, guarantee: Guarantee) -> Promise:
     if not all(isinstance(z, int | float) and not isinstance(z, bool) and z >= 0 for z in multipliers):
         raise ValueError(f"{where} must have multipliers of at least 0")
     names = set(Release.__dataclass_fields__)
-    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases))
+    views = _read_views(told.get("views", []), len(releases), where)
+    plan = Plan(*(Release(**fields(release, names, where, frozenset({"tail"}))) for release in releases), views=views)
     if not all(harmless(release.name) for release in plan.releases):
         raise ValueError(f"{where} must have releases with names {HARMLESS}")
     unit = Unit("row", guarantee.n_units, disclosed=guarantee.disclosed)
     return Promise(plan, budget, unit, guarantee.solver, tuple(map(float, multipliers)))
+
+
+def _read_views(content: Json, size: int, where: str) -> list[list[float]]:
+    """The parts of releases that count in each view: a number for each release."""
+    if not isinstance(content, list) or len(content) > _MOST_RELEASES:
+        raise ValueError(f"{where} must list its views, {_MOST_RELEASES:,} at most")
+    for view in content:
+        if not isinstance(view, list) or len(view) != size or not all(type(part) in (int, float) for part in view):
+            raise ValueError(f"{where} must have views with a number for each of its releases")
+    return content
 
 
 def _read_column(content: Json, where: str) -> Column:

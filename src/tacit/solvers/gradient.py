@@ -9,7 +9,8 @@ Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released: A (or, above `FULL_MATRIX` columns, its diagonal and a
 few noisy power iterations), then T sums of gradients; for classes their counts before and their residuals after these
-(`tacit.solvers.classes`). All of it is Gaussian, so the plan is exactly mu-GDP.
+(`tacit.solvers.classes`); for a regression in much noise how well it fits (`tacit.solvers.guard`). All of it is
+Gaussian, so the plan is exactly mu-GDP.
 
 - A = sum z z^T, rows clipped to norm R = sqrt(d') (more where there is little noise) for this matrix only: Frobenius
   sensitivity R^2, and sqrt(2) R^2 for replace-one. Its diagonal has non-negative entries that add up to at most R^2:
@@ -50,7 +51,7 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers import classes
+from tacit.solvers import classes, guard
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
 from tacit.solvers.examples import on_cancer
 
@@ -130,10 +131,9 @@ class _Steps(Algorithm[LinearTask]):
         due = classes.are_due(self.task)
         steps = Release("gradients", "gaussian", share=0.85, count=self.steps)
         moments = Release("second moments", "gaussian", share=0.15 if self.task.d <= FULL_MATRIX else 0.05)
-        if self.task.d <= FULL_MATRIX:
-            return classes.planned(self.task, share, moments, steps, calibrated=due)
         largest = Release("largest curvature", "gaussian", share=0.10, count=POWER_STEPS)
-        return classes.planned(self.task, share, moments, largest, steps, calibrated=due)
+        between = (moments, steps) if self.task.d <= FULL_MATRIX else (moments, largest, steps)
+        return guard.planned(self.task, classes.planned(self.task, share, *between, calibrated=due))
 
     def narrowed(self, task: LinearTask) -> "_Steps | None":
         """As many steps; norms of rows grow as the root of their length, and so do the clips."""
@@ -167,6 +167,9 @@ class _Steps(Algorithm[LinearTask]):
             ahead = w + self.momentum * (w - before)
             if step >= steps - tail:
                 mean += w / tail
+        if guard.is_due(task):
+            seen = float(curvature.moments @ np.square(curvature.vectors.T @ mean[0]))
+            mean *= guard.kept(task, passes, mean, seen, gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.

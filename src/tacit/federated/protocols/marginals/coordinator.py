@@ -5,8 +5,11 @@ solved for in the users' units.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit._types import Floats
 from tacit.federated.protocols import moments
@@ -29,33 +32,55 @@ def coordinate(agreed: Agreement) -> Rounds:
     mean = float(np.mean([part.target_mean for part in parts]))
     parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
-    weights, intercept = solved(
+    given = Moments(
         study,
         moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
         np.concatenate([part.slope(mean) for part in parts]) * units / study.n_rows,
         np.concatenate([part.sums for part in parts]) * units / study.n_rows,
         mean,
+        {name: part.selected for name, part in zip(study.names, parts, strict=True)},
     )
-    coefs = {}
-    ends = np.cumsum([len(part.selected) for part in parts])
-    for member, part, own in zip(study.members, parts, np.split(weights, ends[:-1]), strict=True):
-        coefs[member.name] = np.zeros(member.n_features)
-        coefs[member.name][part.selected] = own
     named = dict(zip(study.names, parts, strict=True))
     facts = {
         "y_bounds": y_bounds,
-        "features": {name: part.selected for name, part in named.items()},
+        "features": given.features,
+        "moments": given,
         "row_norms": {name: part.norm_to_predict(study.n_rows) for name, part in named.items()},
         "cross": cross,
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Model(coefs, intercept, facts)
+    return Model(*given.at(study.l1_radius), facts)
 
 
-def solved(study: Study, covariance: Floats, slope: Floats, mean: Floats, target_mean: float) -> tuple[Floats, float]:
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Released moments per row, in the users' units, from which a model follows for any l1 radius.
+
+    `features` are each party's columns that they are of, in the order of the parties.
+    """
+
+    study: Study
+    covariance: Floats
+    slope: Floats
+    mean: Floats
+    target_mean: float
+    features: Mapping[str, NDArray[Any]]
+
+    def at(self, radius: float) -> tuple[dict[str, Floats], float]:
+        """The weights of each party's columns, all of them in the l1 ball, and the intercept."""
+        weights, intercept = _solved(self.study, radius, self.covariance, self.slope, self.mean, self.target_mean)
+        ends = np.cumsum([len(columns) for columns in self.features.values()])
+        coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
+        for (name, columns), own in zip(self.features.items(), np.split(weights, ends[:-1]), strict=True):
+            coefs[name][columns] = own
+        return coefs, intercept
+
+
+def _solved(
+    study: Study, radius: float, covariance: Floats, slope: Floats, mean: Floats, target_mean: float
+) -> tuple[Floats, float]:
     """The weights of all columns, in the l1 ball, and the intercept; from moments per row, in the users' units."""
-    radius = study.l1_radius
     if study.loss == "squared":
         squares = covariance if study.fit_intercept else covariance + np.outer(mean, mean)
         weights = moments.least_squares(squares, slope, radius)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError, Rounds, largest_sum, taken
-from tacit.federated.protocols.marginals.coordinator import solved
+from tacit.federated.protocols.marginals.coordinator import Moments
 from tacit.federated.protocols.marginals.masked import words
 from tacit.federated.protocols.marginals.masked.party import (
     BOXES,
@@ -53,17 +53,19 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     covariance, slope, sums = _moments(agreed, _opened(agreed, answers))
     units = np.concatenate([np.full(member.n_features, norms[member.name]) for member in study.members])
     target = largest_target(y_bounds, mean)
-    weights, intercept = solved(study, covariance * np.outer(units, units), slope * target * units, sums * units, mean)
-    ends = np.cumsum([member.n_features for member in study.members])[:-1]
+    everything = {member.name: np.arange(member.n_features) for member in study.members}
+    squares, products = covariance * np.outer(units, units), slope * target * units
+    given = Moments(study, squares, products, sums * units, mean, everything)
     facts = {
         "y_bounds": y_bounds,
-        "features": {member.name: np.arange(member.n_features) for member in study.members},
+        "features": everything,
+        "moments": given,
         "row_norms": norms,
         "cross": "masked",
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Model(dict(zip(study.names, np.split(weights, ends), strict=True)), intercept, facts)
+    return Model(*given.at(study.l1_radius), facts)
 
 
 def settled(agreed: MaskedAgreement, answers: Answers) -> Answers:
