@@ -89,6 +89,33 @@ def test_a_study_above_the_cap_is_refused_before_the_greeting(path, tmp_path):
 
 
 @pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("kept", ["journal.sqlite", None])
+def test_a_study_whose_journal_is_lost_is_not_answered_again(kept, path, tmp_path):
+    """It would be released twice, with other noise, for one price."""
+    party, cap = some_parties()[0], Cap(path)
+    journal = kept and tmp_path / kept
+    Node(a_study(), party, journal, cap=cap).close()
+    if journal is not None:
+        Node(a_study(), party, journal.rename(tmp_path / "moved"), cap=cap).close()  # it may be moved
+    Node(a_study(name="another"), party, tmp_path / "other", cap=cap).close()
+    for other in (journal, tmp_path / "other", None):
+        with pytest.raises(ValueError, match="the study would be answered twice"):
+            Node(a_study(), party, other, cap=cap)
+    assert len(cap.reserved()) == 2
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_reservation_is_for_one_journal(path, tmp_path):
+    """Also before it is begun, when another process may be about to; whoever died there goes on."""
+    party, cap = some_parties()[0], Cap(path)
+    cap.reserve(a_study(), Sums(a_study()).promise, "a", tmp_path / "one")
+    with pytest.raises(ValueError, match="the study would be answered twice"):
+        Node(a_study(), party, tmp_path / "two", cap=cap)
+    Node(a_study(), party, tmp_path / "one", cap=cap).close()
+    assert [entry.begun for entry in cap.reserved()] == [1]
+
+
+@pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize(
     ("changes", "match"),
     [

@@ -105,8 +105,8 @@ class Matcher(Responder):
         for name, seal in zip(self._names, seals, strict=True):
             if not hmac.compare_digest(common.seal(self._digest, name), seal.tobytes()):
                 raise RefusedError(f"party {name!r} has other people than {self.name!r} as the common ones")
-        told = "who is at all parties, to all parties"
-        self._store.disclose(self._digest, told, len(common.order), common.tag(self._digest))
+        what, about = "who is at all parties, to all parties", common.tag(self._digest)
+        self._store.disclose(self._digest, what, len(common.order), about)
         self._store.agree(self._digest, len(common.order))
         return {}
 
