@@ -156,6 +156,8 @@ def test_plans_refuse_views_that_no_gaussian_is_behind():
         Plan(first, second, views=[(0.5, 1.0)])
     with pytest.raises(ValueError, match="a part of a view"):
         Plan(second, views=[(1.5,)])
+    with pytest.raises(ValueError, match="would be free: two"):
+        Plan(first, second, views=[(1.0, 0.0), (1.0, 0.0)])
     with pytest.raises(ValueError, match="cannot be put together"):
         Plan(second, views=[(1.0,)]) + Plan(first)
 
