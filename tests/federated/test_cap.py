@@ -61,6 +61,15 @@ def test_selections_are_dominated_by_what_they_cost(e0):
     assert largest > 0.99  # it is the smallest such mu
 
 
+@pytest.mark.parametrize("e0", [1e-9, 1e-7, 1e-5, 1e-3])
+def test_prices_of_small_selections_are_rounded_up(e0):
+    """By the series of erf^-1 and tanh: mu = sqrt(pi / 8) e0 (1 + (pi / 12 - 1 / 3) (e0 / 4)^2 ...), a little less."""
+    first = math.pi / 8.0 * e0 * e0
+    assert first * (1.0 - e0 * e0) <= release_price("exponential", 1, 1.0 / e0) <= first * (1.0 + 3e-12)
+    if e0 < 1e-6:
+        assert release_price("exponential", 1, 1.0 / e0) >= first
+
+
 @pytest.mark.parametrize(("kind", "sampling"), [("objective", 1.0), ("gaussian", 0.5)])
 def test_what_has_no_exact_price_is_refused(kind, sampling):
     with pytest.raises(ValueError, match="have no price under a cap"):

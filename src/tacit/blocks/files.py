@@ -3,7 +3,7 @@
 A file is remembered by its size and time. One that changes while a fit reads it stops the fit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from tacit.blocks.reading import AT_ONCE, MISSING, ChangedRowsError, quietly, without
 
 
-def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] | None = None) -> list[Any]:
+def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] = ()) -> list[Any]:
     """The parts of files, each named once; `*` and `?` stand for any letters."""
     found = [name for path in paths for name in _named(str(path))]
     if len({Path(name).resolve() for name in found}) < len(found):
@@ -49,7 +49,7 @@ class File:
             raise ChangedRowsError(f"{self.path} has changed since the fit began")
 
 
-def _parts(file: File, target: str | None, texts: Sequence[Any] | None) -> list[Any]:
+def _parts(file: File, target: str | None, texts: Sequence[Any]) -> list[Any]:
     name = file.path.lower()
     if name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")):
         return [CsvPart(file, target, texts)]
@@ -88,14 +88,14 @@ class ParquetPart:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CsvPart:
-    """A CSV file, which has to be read from its start. Its types are read off the rows, so they declare nothing.
+    """A CSV file, which has to be read from its start. It declares no types, and no cell decides on any.
 
-    Where `texts` are told, by name or number, these columns are text whatever they hold, and the others are numbers.
+    Columns in `texts`, by name or number, are text whatever they hold, and the others are floats.
     """
 
     file: File
     target: str | None
-    texts: Sequence[Any] | None = None
+    texts: Sequence[Any] = ()
     is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
@@ -105,34 +105,43 @@ class CsvPart:
         except ImportError as error:
             raise ImportError("reading CSV needs pandas: pip install 'tacit[cli]'") from error
         self.file.check()
-        told = {} if self.texts is None else self._kinds(pandas.read_csv(self.file.path, nrows=0).columns)
+        told = self._kinds(pandas.read_csv(self.file.path, nrows=0, index_col=False).columns)
         with pandas.read_csv(self.file.path, chunksize=AT_ONCE, **told) as chunks:
             for chunk in quietly(self.file.path, chunks):
-                yield without(_by_kind(chunk, told) if told else chunk, self.target)
+                if not isinstance(chunk.index, pandas.RangeIndex):
+                    raise ValueError(f"{self.file.path} cannot be read: its first row has more cells than columns")
+                yield without(_by_kind(chunk, self.target, told["dtype"]), self.target)
         self.file.check()
 
     def _kinds(self, names: Any) -> dict[str, Any]:
         """What pandas is told of the columns, so that it takes no cell for a reason to choose a type."""
         features = [name for name in names if name != self.target]
-        texts = {name if isinstance(name, str) else features[name] for name in self.texts or ()}
-        empty = {name: [""] if name in texts else list(MISSING) for name in features}
+        texts = {name if isinstance(name, str) else features[name] for name in self.texts}
+        empty = {name: list(MISSING) if name in features and name not in texts else [""] for name in names}
         return {
             "dtype": {name: str for name in features if name in texts},
             "keep_default_na": False,
             "na_values": empty,
+            "low_memory": False,
         }
 
 
-def _by_kind(table: Any, told: dict[str, Any]) -> Any:
-    """Texts as objects, whatever version of pandas read them. A column that should be numbers and is not raises."""
-    from pandas.api import types
-
-    for name in told["na_values"]:
-        if name in told["dtype"]:
-            table[name] = table[name].astype(object).where(table[name].notna(), None)
-        elif not types.is_numeric_dtype(table[name]):
+def _by_kind(table: Any, target: str | None, texts: Collection[str]) -> Any:
+    """Texts as objects, whatever version of pandas read them, and the others as floats; what is none raises."""
+    kept = {}
+    for name in table.columns:
+        column = table[name]
+        try:
+            if name in texts:
+                column = column.astype(object).where(column.notna(), None)
+            elif name != target:
+                column = column.astype(np.float64)
+        except (TypeError, ValueError):
+            column = None  # its error may quote a cell
+        if column is None:
             raise ValueError(f"column {name!r} holds something else than numbers: name it in `parse` or `categories`")
-    return table
+        kept[name] = column
+    return type(table)(kept, copy=False)
 
 
 def arrow_parts(table: Any, target: str | None) -> list[Any]:
@@ -167,23 +176,23 @@ def frame(batch: Any) -> Any:
     """
     import pandas
 
-    numbers = [is_number(field.type) for field in batch.schema]
     names = batch.schema.names
+    held = [column.dictionary_decode() if hasattr(column, "dictionary_decode") else column for column in batch.columns]
+    numbers = [is_number(column.type) for column in held]
     if all(numbers):
-        short = all(str(field.type) == "float" for field in batch.schema)
+        short = all(str(column.type) == "float" for column in held)
         table = np.empty((batch.num_rows, len(names)), dtype=np.float32 if short else np.float64)
-        for place, column in enumerate(batch.columns):
+        for place, column in enumerate(held):
             table[:, place] = column.to_numpy(zero_copy_only=False)
         return pandas.DataFrame(table, columns=names, copy=False)
     columns = {}
-    for place, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
+    for place, (name, column) in enumerate(zip(names, held, strict=True)):
         if numbers[place]:
             columns[name] = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
         elif str(column.type) == "bool":
             columns[name] = pandas.array(column.to_pylist(), dtype="boolean")
         else:
-            plain = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-            columns[name] = plain.to_pandas()
+            columns[name] = column.to_pandas()
     return pandas.DataFrame(columns, copy=False)
 
 

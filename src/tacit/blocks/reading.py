@@ -213,11 +213,10 @@ class Numbers:
 # ---- what can be opened
 
 
-def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] | None = None) -> Reading:
+def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] = ()) -> Reading:
     """The parts of files, tables, or blocks of rows in an iterable that starts over.
 
-    Where `texts` are given, these columns of a CSV file are text, and all others numbers. Else a reader of CSV files
-    may take them as it likes: then all of them have to be numbers.
+    `texts` are the columns of a CSV file that are text. All others have to be numbers.
     """
     if isinstance(blocks, Reading):
         return blocks

@@ -27,7 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from scipy.special import expit, ndtri
+from scipy.special import erfinv, expit, ndtri
 
 from tacit.federated.store import PartyStore, Store
 from tacit.federated.study import Study
@@ -91,8 +91,8 @@ def release_price(kind: Kind, count: int, multiplier: float, sampling: float = 1
 
 
 def _quantile(x: float) -> float:
-    """Phi^-1(e^x / (1 + e^x)), for x above 0."""
-    return -float(ndtri(expit(-x)))
+    """Phi^-1(e^x / (1 + e^x)), for x above 0; by erf where that is next to 1/2, which has no digits for it."""
+    return math.sqrt(2.0) * float(erfinv(math.tanh(x / 2.0))) if x < 1.0 else -float(ndtri(expit(-x)))
 
 
 class Cap(Store):
