@@ -76,14 +76,16 @@ def run(job: Job) -> None:
     X, y, kind = load(job.name)
     job.size = (*X.shape, len(np.unique(y)) if kind == "classification" else 0)
     constant = DummyClassifier if kind == "classification" else DummyRegressor
+    about = job.effort.sets[job.name]
     for seed in range(job.effort.seeds):
         parts = split(X, y, kind, seed)
         job.keep(CONSTANT, None, seed, *scored(constant(), parts, kind))
-        job.keep(PLAIN, None, seed, *scored(estimator("", None, X, kind, {}), parts, kind))
+        if seed < about.get("plain", job.effort.seeds):
+            job.keep(PLAIN, None, seed, *scored(estimator("", None, X, kind, {}), parts, kind))
         for epsilon in job.effort.epsilons:
             model = estimator("auto", epsilon, X, kind, {})
             job.keep(OURS, epsilon, seed, *scored(model, parts, kind), note=model.guarantee_.solver)
-            if "above" in job.effort.sets[job.name]:
+            if "above" in about:
                 with uncounted():
                     job.keep(UNCOUNTED, epsilon, seed, *scored(estimator("auto", epsilon, X, kind, {}), parts, kind))
 

@@ -53,6 +53,7 @@ class SmallPage(Page):
             "size": f"{n:,} x {d}" + (f", {classes} classes" if classes > 2 else ""),
             "score": NAMES[score],
             "epsilon": epsilon,
+            "seeds": len(found),
             "ours": found,
             "asked": number(asked),
             "verdict": NONE if asked is None else verdict(round(found.average, 3) >= round(asked, 3)),

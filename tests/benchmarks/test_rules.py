@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
-from benchmarks.rules import coordinate, dual, judges, order, text
+from benchmarks.rules import coordinate, curvature, dual, judges, order, text
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -61,6 +61,20 @@ def test_steps_are_set_next_to_more_of_them(monkeypatch, tmp_path):
     told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| line", "| two"))]
     assert [len(row) for row in told] == [8, 8, 2, 2]
     assert all(float(row[1].rstrip(" |")) < 1e-6 for row in told[2:])
+
+
+def test_long_steps_are_set_next_to_safe_ones(monkeypatch, tmp_path):
+    found = {"three": lambda: (X, np.digitize(X[:, 0], [-0.5, 0.5])), "ten pairs": curvature.ten_pairs}
+    monkeypatch.setattr(curvature, "MADE", found)
+    few = curvature.BENCHMARK.quick.but(judged=["three"], chose=["ten pairs"], seeds=1)
+    monkeypatch.setattr(curvature.BENCHMARK, "quick", few)
+    rule = curvature.classes.curvature
+    curvature.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert curvature.classes.curvature is rule
+    page = (tmp_path / "curvature_rule.md").read_text()
+    told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| three", "| ten pairs"))]
+    assert [len(row) for row in told] == [7, 7]
+    assert "+0.000" not in told[0][5]  # other steps, another log-loss
 
 
 @pytest.mark.usefixtures("tiny")

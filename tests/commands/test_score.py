@@ -76,6 +76,14 @@ def test_shares_add_up_to_predictions(blocks, capsys):
 
 
 @pytest.mark.usefixtures("blocks")
+def test_margins_of_other_people_are_another_disclosure(capsys):
+    for asked in ([107, 103, 150], [107, 103, 150], [108, 104, 151]):
+        pd.DataFrame({"who": asked}).to_csv("asked.csv", index=False)
+        assert score(capsys, "b")[0] == 0
+    assert len(DisclosureStore("state/parties/b/disclosures.sqlite").disclosures()) == 2
+
+
+@pytest.mark.usefixtures("blocks")
 def test_what_cannot_be_scored(capsys):
     score(capsys, "b", out="b.margins.csv")
     cases = [

@@ -233,6 +233,17 @@ def test_every_alignment_is_kept_as_a_disclosure(tmp_path):
     assert [entry.study for entry in kept] == [a_proposal(name).digest for name in "sstt"]
 
 
+def test_tags_of_other_ids_are_another_disclosure(tmp_path):
+    """As many of them, before the common people are fixed: the coordinator has seen both."""
+    proposal = a_proposal()
+    asked = messages.write(messages.Request(proposal.digest, "a", 0, "tags"))
+    for own in (IDS["a"], IDS["a"], ["somebody else", *IDS["a"][1:]]):
+        (matcher,) = matchers_of(proposal, {"a": own}, tmp_path)
+        assert isinstance(messages.read(matcher.answer(asked)), messages.Reply)
+        matcher.close()
+    assert [entry.size for entry in DisclosureStore(tmp_path / "a").disclosures()] == [40, 40]
+
+
 class Death(BaseException):
     """No handler of ours may catch it."""
 

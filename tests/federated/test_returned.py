@@ -69,6 +69,8 @@ def test_what_the_study_does_not_say_is_not_kept(done):
     ):
         sent = messages.write(messages.Farewell(study.digest, "a", 0, arrays))
         assert Returned.read(sent, study, "a") == Returned()  # the study is over, and nothing was taken
+    nothing = messages.write(messages.Farewell(study.digest, "c", 0, {}))
+    assert Returned.read(nothing, study, "c") == Returned()
     assert Returned.read(told["a"], the_study(epsilon=2.0), "a") is None
 
 

@@ -40,7 +40,7 @@ from tacit.privacy.mechanisms import Quantile
 from tacit.problems import LOSSES
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
-from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes
+from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes, guard
 from tacit.solvers.pca import PCA_SOLVERS, Stochastic, VarianceReduced
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
@@ -198,11 +198,13 @@ ROWS = {
 }
 
 
-def forms_of(case: Case, pooled: bool = False, counted: bool = False) -> list[tuple[Any, str, Any]]:
-    """What has to be patched for few columns to be many, for the form for many columns, one scale; few rows, too."""
+def forms_of(case: Case, form: str = "") -> list[tuple[Any, str, Any]]:
+    """What has to be patched: for many columns, one scale, class counts of few rows, the guard against much noise."""
     wide = [(WITH_WIDE_FORM[case.solver.name], "FULL_MATRIX", 1)] if case.wide else []
-    many = [(classes, "ENOUGH", 0.0)] if counted else []
-    return [*wide, *many, *([(PooledScale, "is_due", staticmethod(lambda *_: True))] if pooled else [])]
+    many = [(classes, "ENOUGH", 0.0)] if form.startswith("classes") else []
+    noisy = [(guard, "_NOISY", 0.0)] if form == "guarded" else []
+    pooled = [(PooledScale, "is_due", staticmethod(lambda *_: True))] if form == "one scale" else []
+    return [*wide, *many, *noisy, *pooled]
 
 
 @contextmanager
@@ -220,7 +222,7 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
     records = list(zip(X, targets, strict=True))
     epsilon = 5e3 if case.perturbs else 50.0 if case.wide else 5.0  # weights so large that losses are steep
     request = case.request(**({"epsilon": epsilon, "n": n, "seed": 1} | asked))
-    forms = forms_of(case, pooled=form == "one scale", counted=form.startswith("classes"))
+    forms = forms_of(case, form)
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
@@ -297,6 +299,9 @@ def _more_forms() -> Iterator[Entry]:
     for case in BASIC:
         if case.solver.serves.weights and case.loss != "squared":
             yield from _class_forms(case)
+        if case.solver.name == "gradient" and case.loss == "squared":
+            for sparse in (False, True):
+                yield of_case(replace(case, sparse=sparse), form="guarded")
         if case.solver.name == "coordinate":
             for form, options in RAW_FORMS.items():
                 raw = replace(case, sparse=form != "columns as they are")

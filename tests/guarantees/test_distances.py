@@ -143,7 +143,7 @@ EXACT += (
 
 
 # Sums of whole numbers: those that these solvers take over dense rows.
-WHOLE = ("gradients", "second moments", "products with the target", "surplus", "largest curvature")
+WHOLE = ("gradients", "second moments", "products with the target", "surplus", "largest curvature", "agreement")
 
 
 def adds_whole_numbers(entry):

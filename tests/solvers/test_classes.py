@@ -5,15 +5,17 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.sparse import eye_array
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.metrics import log_loss
 
 from tacit import LinearSVC, LogisticRegression
 from tacit.blocks import Bounded, Passes, WeightedPasses
 from tacit.privacy import Budget, Unit
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Penalty
 from tacit.problems.task import LinearTask
-from tacit.solvers import classes
+from tacit.solvers import Gradient, classes, curvature
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set:UserWarning")
 
@@ -49,17 +51,91 @@ def test_probabilities_of_rare_events_over_ten_seeds(epsilon, most):
     assert 1.0 / most < found < most
 
 
-def test_counts_are_planned_by_public_numbers():
-    def task(n, outputs=1, loss=LOGISTIC, epsilon=1.0, **more):
-        budget = Budget(epsilon, 1e-6)
-        return LinearTask(unit=Unit("row", n), d=5, budget=budget, loss=loss, outputs=outputs, **more)
+def task(n, outputs=1, loss=LOGISTIC, epsilon=1.0, **more):
+    budget = Budget(epsilon, 1e-6)
+    return LinearTask(unit=Unit("row", n), d=5, budget=budget, loss=loss, outputs=outputs, **more)
 
+
+def test_counts_are_planned_by_public_numbers():
     assert classes.are_due(task(10_000))
     assert classes.are_due(task(10_000, 3, MULTINOMIAL))
     assert not classes.are_due(task(100))
     assert not classes.are_due(task(10_000, 100, MULTINOMIAL))
     assert not classes.are_due(task(10_000, loss=SQUARED))
     assert not classes.are_due(task(10_000, fit_intercept=False))
+
+
+def test_several_classes_are_counted_at_a_tenth_of_the_budget():
+    some = task(1_000, 10, MULTINOMIAL, epsilon=0.5)
+    assert not classes.are_due(some)
+    assert classes.are_counted(some)
+    assert [release.name for release in Gradient().at(some).releases(1.0)][:2] == [classes.COUNTS, "second moments"]
+    assert not classes.are_counted(task(100, 10, MULTINOMIAL, epsilon=0.5))
+    assert not classes.are_counted(task(200, 2, LOGISTIC, epsilon=0.5))
+    assert not classes.are_counted(task(1_000, 10, MULTINOMIAL, epsilon=0.5, fit_intercept=False))
+
+
+@pytest.mark.parametrize(
+    ("parts", "least"),
+    [([0.1] * 10, 0.1), ([0.498, 0.498, *[0.0005] * 8], 0.498), ([0.96, *[0.01] * 4], 0.2), ([0.5, 0.3, 0.2], 0.388)],
+    ids=["equal", "two of ten", "one of five", "three"],
+)
+def test_steps_are_made_for_the_curvature_of_the_class_shares(parts, least):
+    parts = np.array(parts)
+    asked = task(10**6, len(parts), MULTINOMIAL, epsilon=0.005)
+    worst = max(1.0 / len(parts), np.linalg.eigvalsh(np.diag(parts) - np.outer(parts, parts))[-1])
+    assert worst == pytest.approx(least, abs=0.02)
+    assert worst < classes.curvature(asked, parts) < min(1.2 * worst, 0.5) + 1e-12
+    assert classes.curvature(task(20, len(parts), MULTINOMIAL, epsilon=0.1), parts) == 0.5
+    assert classes.curvature(task(10**6, len(parts), MULTINOMIAL, epsilon=math.inf), parts) == 0.5
+    assert classes.curvature(task(10**6, len(parts), MULTINOMIAL, fit_intercept=False), parts) == 0.5
+    assert classes.curvature(task(10**6, 1, LOGISTIC), np.array([0.01, 0.99])) == LOGISTIC.curvature
+
+
+def pairs(K, n=8_000):
+    """Columns that tell which pair a class is of, and columns that tell a little which of the pair it is."""
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, K, n)
+    X = np.zeros((n, K))
+    X[np.arange(n), y // 2] = 1.0
+    X[np.arange(n), K // 2 + y // 2] = rng.normal(size=n) + 0.7 * (2 * (y % 2) - 1)
+    return X, y
+
+
+def test_steps_that_meet_more_curvature_are_made_shorter(monkeypatch):
+    """Where pairs of equal classes are hard to tell apart the curvature is 1/2. Seeded: there is no chance in it."""
+    X, y = pairs(20)
+
+    def loss():
+        return log_loss(y, LogisticRegression(epsilon=10.0, random_state=0).fit(X, y).predict_proba(X))
+
+    guarded = loss()
+    monkeypatch.setattr(curvature.Curvature, "is_exceeded", lambda *_: False)
+    assert guarded < 0.6
+    assert loss() > 0.9
+    monkeypatch.setattr(classes, "curvature", lambda asked, _: asked.loss.curvature)
+    assert guarded < 1.1 * loss()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_noise_of_a_slope_that_meets_itself_is_taken_off(full):
+    """Slopes of 0.6 and of 1.2 times what steps are made for, under noise: none and all of 200 are found too much."""
+    rng = np.random.default_rng(0)
+    d, K, noise, momentum = 30, 5, 0.2, 0.5
+    most, l2 = np.linspace(1.0, 3.0, d), np.full(d, 0.1)
+    vectors = np.linalg.qr(rng.normal(size=(d, d)))[0] if full else eye_array(d)
+    bound = curvature.Curvature(vectors, most, most, most, l2, 0.2)
+    place, begin = rng.normal(size=(2, K, d))
+
+    def is_found(part):
+        H = part * 0.2 * (vectors @ (most[:, None] * vectors.T) if full else np.diag(most))
+        first = begin @ H + noise * rng.normal(size=(K, d))
+        move = 3.0 * place - (1.0 + momentum) * bound.inverse_times(first)
+        change = (begin + move) @ H + noise * rng.normal(size=(K, d)) - first
+        return bound.is_exceeded(move, change, noise, momentum)
+
+    assert not any(is_found(0.6) for _ in range(200))
+    assert all(is_found(1.2) for _ in range(200))
 
 
 @pytest.mark.whole

@@ -57,6 +57,19 @@ def test_without_noise_or_penalty_it_is_least_squares(fit_intercept, sparse):
     assert objective("squared", data, weights, 0.0) <= best * (1 + 1e-6)
 
 
+def test_without_noise_two_large_classes_of_ten_are_fitted():
+    """They have all but 0.4% of the rows, and the curvature is five times that of equal classes."""
+    rng = np.random.default_rng(5)
+    labels = rng.choice(10, 4_000, p=[0.498, 0.498, *[0.0005] * 8])
+    Z = (rng.normal(size=(4_000, 8)) + 0.7 * rng.normal(size=(10, 8))[labels]).clip(-3, 3)
+    data = bounded(Z, np.unique(labels, return_inverse=True)[1].astype(float), l2=1.0 / 4_000)
+    outputs = len(np.unique(labels))
+    assert outputs > 5
+    weights = solve(task("multinomial", 4_000, 8, epsilon=math.inf, outputs=outputs), data).weights
+    best = objective("multinomial", data, scikit_learn("multinomial", data, 1.0 / 4_000, True), 1.0 / 4_000)
+    assert objective("multinomial", data, weights, 1.0 / 4_000) <= best * (1 + 1e-5)
+
+
 def test_each_feature_may_have_its_own_penalty():
     data = rows("squared", 500, 3, seed=3)
     problem = task("squared", 500, 3, epsilon=math.inf)

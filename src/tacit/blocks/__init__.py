@@ -16,6 +16,7 @@ sums        `sum_over`: one pass over parts as an exact sum, on all cores
 products    exact products by BLAS, and the check that they are
 exact       `ExactPasses`: the sums over dense rows that solvers release
 passes      `Passes`: the same in float64, for sparse rows
+agreement   how well margins agree with targets, as a sum over rows
 weighted    `WeightedPasses`: `Passes` where classes have weights; `passes_over` chooses
 moves       `Moves`: how far one row moves a sum
 clip        rows clipped to a norm, each by itself

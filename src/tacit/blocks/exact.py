@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats, Integers
+from tacit.blocks.agreement import BITS, agreement
 from tacit.blocks.bounded import Bounded
 from tacit.blocks.clip import SHRINK
 from tacit.blocks.grid import GridTable, Part
@@ -104,14 +105,20 @@ class ExactPasses:
         public = weights, fixed, radius * SHRINK * _AHEAD, units, 2.0**steps / units, self._weights
         return sum_over(self._parts, _images, *public, run=self._run).floats(reach - ENTRIES - steps)
 
+    def agreement(self, w: Floats, size: float, reach: float) -> Floats:
+        """The sums of `tacit.blocks.agreement`, for one output."""
+        if not np.abs(w).sum() <= _LARGEST:
+            return np.zeros(2)
+        public = self._bias, _on_grid(w), size, reach
+        return sum_over(self._parts, _agreement, *public, run=self._run).floats(-2 * BITS)
+
     # ---- how they are taken
 
     def _gradient(self, w: Floats, clip: float, shape: float, bias: float) -> Floats:
         size = float(np.abs(w).sum(axis=1).max())
         if not size <= _LARGEST:
             return np.zeros_like(w)  # weights are public, and margins of rows might overflow
-        power = WEIGHTS - _power(size)
-        fixed = np.ldexp(np.rint(np.ldexp(w, power)), -power)
+        fixed = _on_grid(w)
         largest = self._largest_slope(size)
         if self._bias and clip < largest / self.heaviest:  # rows are at least as long as their intercept entry
             largest = clip * self.heaviest
@@ -150,6 +157,12 @@ def _power(size: float) -> int:
         return 0
     fraction, power = math.frexp(size)
     return power - 1 if fraction == 0.5 else power
+
+
+def _on_grid(w: Floats) -> Floats:
+    """Weights of each output on a grid on which margins are exact."""
+    power = WEIGHTS - _power(float(np.abs(w).sum(axis=1).max()))
+    return np.ldexp(np.rint(np.ldexp(w, power)), -power)
 
 
 def _coefficient_bits(largest: float, outputs: int) -> int:
@@ -191,6 +204,14 @@ def _one_gradient(block: Block[Any], bias: float, w: Floats, rule: kernels.Rule)
     """The sum of clipped gradients of one output, with another entry for the intercept."""
     gradient = stored.sparse_gradient if isinstance(block.rows, stored.Zeros) else kernels.dense_gradient
     return gradient(block._replace(bias=bias), w, rule)
+
+
+def _agreement(block: Block[Any], bias: float, w: Floats, size: float, reach: float) -> Integers:
+    total = np.zeros(2, dtype=np.int64)
+    for cut, rows in _pieces(block):
+        margins = product(w[:, :-1], rows.astype(np.float64, copy=False).T)[0] + bias * w[0, -1]
+        total += agreement(margins, block.targets[cut], size, reach)
+    return total
 
 
 def _class_gradient(block: Block[Any], bias: float, W: Floats, rule: kernels.Rule) -> Integers:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
+from tacit.blocks.agreement import BITS, agreement
 from tacit.blocks.bounded import Bounded
 from tacit.blocks.clip import SHRINK
 from tacit.blocks.moves import Moves
@@ -55,12 +56,24 @@ class Passes:
         """Of `residuals`, whose terms are so long and so far apart at most: row by row, then the classes."""
         return Moves(self._task.n, depth=self._task.n + self._task.classes + 1).apart(norm, apart)
 
-    def residuals(self, w: Floats) -> Floats:
-        """The sum of the slopes of the loss, for each output, row by row; one whose numbers overflow adds nothing."""
+    def agreement(self, w: Floats, size: float, reach: float) -> Floats:
+        """The sums of `tacit.blocks.agreement`, for one output: whole numbers, so that they are exact."""
+        margins, targets = self._margins(w)[0], self._block.targets
+        blocks = [slice(start, start + kernels.BLOCK) for start in range(0, len(margins), kernels.BLOCK)]
+        found = [agreement(margins[rows], targets[rows], size, reach).tolist() for rows in blocks]
+        return np.ldexp([float(sum(one[k] for one in found)) for k in (0, 1)], -2 * BITS)  # of Python's integers
+
+    def _margins(self, w: Floats) -> Floats:
+        """Of each output, row by row."""
         margins = np.empty((len(w), len(self._norms)))
         fill = kernels.sparse_margins if isinstance(self._Z, csr_array) else kernels.dense_margins
         for weights, out in zip(w, margins, strict=True):
             fill(self._block.rows, self._bias, weights, out)
+        return margins
+
+    def residuals(self, w: Floats) -> Floats:
+        """The sum of the slopes of the loss, for each output, row by row; one whose numbers overflow adds nothing."""
+        margins = self._margins(w)
         slopes = self._task.loss.derivative(margins.T if len(w) > 1 else margins[0], self._block.targets)
         slopes = slopes.reshape(-1, len(w)) * SHRINK
         return np.asarray(np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0).sum(axis=0))

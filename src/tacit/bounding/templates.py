@@ -10,7 +10,7 @@ The second histogram is taken around a rough centre. What the first one shows of
 too, but for narrow columns, which lie in one bin or two of the first: they are read anew, in units of their centre.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ _NEAR = 1.5  # octaves from the middle size of a column, beyond which shapes are
 _LEAST = 1e-2  # of the rows: bins in which no more than this is expected are empty
 _APART = 0.02  # of the rows: how far a column's bins tend to be from those of the nearest template
 _UNLIKELY = 1e-4  # chance of a narrow column, below which it is not looked at as one
+_HOPELESS = -30.0  # log-likelihood less that of the best template, below which one is put aside at once
 _SURE = 5.5  # deviations of the noise: a count that stands out as much is believed where nothing is expected
 
 
@@ -57,6 +58,10 @@ class Templates:
     is_pair: Flags
     is_narrow: Flags
 
+    def some(self, places: Integers) -> "Templates":
+        """Some of them, of which the first are zeros."""
+        return Templates(*(getattr(self, field.name)[places] for field in fields(self)))
+
     def bins(self, shift: float, low: int, high: int) -> Floats:
         """What each template says of the bins of values less `shift`: parts that add up to 1."""
         count = len(self.points)
@@ -66,7 +71,7 @@ class Templates:
 
     def chances(self, logs: Floats) -> tuple[Floats, Floats]:
         """Of each template for each column, from log-likelihoods; and those of all templates together."""
-        kinds, groups = int(self.kind.max()) + 1, self.group.max() + 1
+        kinds, groups = int(templates().kind.max()) + 1, _RARE + 1
         broad = np.exp(-0.5 * (_UNITS / _BROAD) ** 2) + 1e-3
         broad /= broad.sum()
         kind, unit = np.full(kinds, 1.0 / kinds), np.tile(broad, (groups, 1))
@@ -76,7 +81,7 @@ class Templates:
             share = kind[self.kind] * np.where(self.group == 0, 1.0, unit[self.group, self.unit])
             total = odds @ share
             mass = share * (odds.T @ (1.0 / total))
-            kind = (np.bincount(self.kind, mass) + _STRENGTH / kinds) / (len(logs) + _STRENGTH)
+            kind = (np.bincount(self.kind, mass, kinds) + _STRENGTH / kinds) / (len(logs) + _STRENGTH)
             for group in (_TWO, _MANY, _RARE):
                 inside = self.group == group
                 seen = np.bincount(self.unit[inside], mass[inside], len(_UNITS))
@@ -97,6 +102,10 @@ class Templates:
         near = np.abs(self.size[1:] - middle[:, None]) <= _NEAR
         kept = np.hstack([likely[:, :1], np.where(near, likely[:, 1:], 0.0)])
         return np.asarray(kept / np.maximum(kept.sum(axis=1, keepdims=True), 1e-300))
+
+    def mean_size(self, likely: Floats) -> Floats:
+        """Of templates with these chances, but for zeros."""
+        return np.asarray(likely[:, 1:] @ self.size[1:] / np.maximum(1.0 - likely[:, 0], 1e-9))
 
     def other_values(self, likely: Floats) -> Floats:
         """What columns of two values hold besides zero, as powers of two; not a number for other columns."""
@@ -135,17 +144,12 @@ def templates() -> Templates:
     return Templates(np.vstack([zeros, points]), group, kind, unit, np.append(-np.inf, size), is_pair, is_narrow)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=2)
 def _bins(shift: float, low: int, high: int) -> Floats:
     """What each template says of the bins; kept, as fits ask for the same ones again."""
     found = templates().bins(shift, low, high)
     found.flags.writeable = False
     return found
-
-
-def _mean_size(likely: Floats) -> Floats:
-    """Of templates with these chances, but for zeros."""
-    return np.asarray(likely[:, 1:] @ templates().size[1:] / np.maximum(1.0 - likely[:, 0], 1e-9))
 
 
 class Reading(NamedTuple):
@@ -166,6 +170,7 @@ class Reader:
 
     def __init__(self, n: int) -> None:
         self._n = n
+        self._left = templates()
         self._logs = self._narrow = np.empty((0, 0))
 
     @staticmethod
@@ -176,29 +181,34 @@ class Reader:
     def first(self, counts: Floats, noise: float) -> Floats:
         """Of values as they are."""
         known, bins = templates(), _bins(0.0, -WIDEST, WIDEST)
-        self._logs = self._likelihood(counts, bins, noise)
-        likely, evidence = known.chances(self._logs)
+        logs = self._likelihood(counts, bins, noise)
+        near = (logs - logs.max(axis=1, keepdims=True)).max(axis=0) > _HOPELESS  # of any column
+        left = np.append(0, 1 + np.flatnonzero(near[1:]))
+        known, bins, logs = known.some(left), bins[left], logs[:, left]
+        likely, evidence = known.chances(logs)
+        left = np.append(0, 1 + np.flatnonzero(likely[:, 1:].max(axis=0) > _UNLIKELY**2))
+        self._left, self._logs = known.some(left), logs[:, left]
         chance = likely @ known.is_narrow
         self._narrow = np.where(chance > _UNLIKELY, evidence + np.log(np.maximum(chance, _UNLIKELY)), -np.inf)
         return self._blended(counts, known.settled(likely) @ bins, noise)
 
     def second(self, counts: Floats, noise: float, rough: Floats, top: Integers) -> Reading:
         """Of values less the rough centres, up to an exponent for each column."""
-        known = templates()
+        known = self._left
         same: dict[tuple[float, int], list[int]] = {}
         for j, key in enumerate(zip(rough.tolist(), top.tolist(), strict=True)):
             same.setdefault(key, []).append(j)
-        bins = {(shift, k): _bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
+        bins = {(shift, k): known.bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
         for key, columns in same.items():
             self._logs[columns] += self._likelihood(counts[columns], bins[key], noise)
         likely, evidence = known.chances(self._logs)
         settled, others = known.settled(likely), known.other_values(likely)
-        sizes, expected = _mean_size(settled), np.empty_like(counts)
+        sizes, expected = known.mean_size(settled), np.empty_like(counts)
         for key, columns in same.items():
             expected[columns] = settled[columns] @ bins[key]
         narrow, settled = self._within(counts, noise, evidence)
         expected[narrow], others[narrow] = settled @ _bins(0.0, -BELOW, ABOVE), np.nan
-        sizes[narrow] = top[narrow] + _mean_size(settled)
+        sizes[narrow] = top[narrow] + templates().mean_size(settled)
         trust = noise**2 / (noise**2 + (_APART * self._n) ** 2)
         return Reading(self._blended(counts, expected, noise), others, 2.0**sizes, trust)
 

@@ -7,6 +7,7 @@ intercept.
 
 from argparse import Namespace
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def run(arguments: Namespace) -> int:
     else:
         frame = frame.assign(**{_PARTY: name, _STUDY: part.study})
         with closing(DisclosureStore(state / DISCLOSURES)) as store:
-            store.disclose(part.study, f"margins of people who were asked about, to {recipient}", len(frame))
+            told = f"margins of people who were asked about, to {recipient}"
+            store.disclose(part.study, told, len(frame), _fingerprint(frame))
         say(f"these margins are not private: they are for {recipient} alone")
     tables.write(frame, arguments.out)
     print(f"Wrote {arguments.out}: {len(frame):,} {'predictions' if name == recipient else 'margins'}.")
@@ -53,6 +55,11 @@ def _part(path: Path, name: str) -> Part:
     if part.party != name:
         raise ValueError(f"{path} is the part of another party than {name!r}")
     return part
+
+
+def _fingerprint(margins: Any) -> bytes:
+    """Other people, or other margins of them, are another disclosure."""
+    return sha256(margins.to_csv(index=False).encode()).digest()
 
 
 def _rows(arguments: Namespace, study: Study, asked: Any) -> Any:

@@ -38,7 +38,7 @@ class DisclosureStore(Store):
     _tables = """
 CREATE TABLE alignments (digest TEXT PRIMARY KEY, ids BLOB NOT NULL, common BLOB, n_rows INTEGER);
 CREATE TABLE disclosures (at TEXT NOT NULL, study TEXT NOT NULL, what TEXT NOT NULL, size INTEGER NOT NULL,
-    UNIQUE (study, what, size));
+    about BLOB NOT NULL, UNIQUE (study, what, about));
 """
     _mark = 0x54616333
 
@@ -74,12 +74,13 @@ CREATE TABLE disclosures (at TEXT NOT NULL, study TEXT NOT NULL, what TEXT NOT N
         with self.transaction():
             self._database.execute("UPDATE alignments SET n_rows = ? WHERE digest = ?", [n_rows, study])
 
-    def disclose(self, study: str, what: str, size: int) -> None:
-        """Keep what is about to be told; the same again is one disclosure."""
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+    def disclose(self, study: str, what: str, size: int, about: bytes) -> None:
+        """Keep what is about to be told; the same again, by the fingerprint `about`, is one disclosure."""
+        row = [datetime.now(UTC).isoformat(timespec="seconds"), study, what, size, about]
         with self.transaction():
-            self._database.execute("INSERT OR IGNORE INTO disclosures VALUES (?, ?, ?, ?)", [now, study, what, size])
+            self._database.execute("INSERT OR IGNORE INTO disclosures VALUES (?, ?, ?, ?, ?)", row)
 
     def disclosures(self) -> list[Disclosure]:
         """All of them, in the order in which they were made."""
-        return [Disclosure(*row) for row in self._database.execute("SELECT * FROM disclosures ORDER BY rowid")]
+        rows = self._database.execute("SELECT at, study, what, size FROM disclosures ORDER BY rowid")
+        return [Disclosure(*row) for row in rows]

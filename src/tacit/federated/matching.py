@@ -80,7 +80,7 @@ class Matcher(Responder):
 
     def _tell(self, told: Arrays) -> Arrays:
         _only_arrays(told, set())
-        self._store.disclose(self._digest, "tags of all ids to the coordinator", len(self._tags))
+        self._store.disclose(self._digest, "tags of all ids to the coordinator", len(self._tags), self._ids)
         return {"tags": self._tags}
 
     def _take(self, told: Arrays) -> Arrays:
@@ -105,7 +105,8 @@ class Matcher(Responder):
         for name, seal in zip(self._names, seals, strict=True):
             if not hmac.compare_digest(common.seal(self._digest, name), seal.tobytes()):
                 raise RefusedError(f"party {name!r} has other people than {self.name!r} as the common ones")
-        self._store.disclose(self._digest, "who is at all parties, to all parties", len(common.order))
+        told = "who is at all parties, to all parties"
+        self._store.disclose(self._digest, told, len(common.order), common.tag(self._digest))
         self._store.agree(self._digest, len(common.order))
         return {}
 

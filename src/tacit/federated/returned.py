@@ -134,7 +134,7 @@ class Returned:
 
 def _content(arrays: Mapping[str, Any], study: Study, party: str) -> tuple[Part, bytes | None]:
     member = study.member(party)
-    expected = {"nothing": set(), "own": {"part"}, "all": {"part", "model"}}[member.receives]
+    expected = {"own": {"part"}, "all": {"part", "model"}}.get(member.receives)  # None where nothing is to come
     if set(arrays) != expected or any(array.dtype != np.uint8 for array in arrays.values()):
         raise RefusedError("the farewell does not hold what the study says")
     part = Part.from_json(arrays["part"].tobytes().decode())

@@ -6,7 +6,8 @@ class counts are released first, and the intercept starts at their log-odds. As 
 away from there. So the sum of all residuals is released last: as many rows of each class should be predicted as there
 are, and the intercept is moved by what is missing, as far as the noise allows to tell.
 
-Counts also give the weights of classes where `class_weight="balanced"` asks for them.
+Counts also give the weights of classes where `class_weight="balanced"` asks for them, and tell how long steps may be
+where there are several classes.
 
 Privacy. A row is of one class. The counts of K classes are a sum of one-hot vectors: sensitivity 1, and sqrt(2) for
 replace-one. Of two classes one count tells both, as n is public: a number that a row moves by 1 under either relation.
@@ -32,7 +33,9 @@ from tacit.problems.task import LinearTask
 
 COUNTS, SURPLUS = "class counts", "surplus"
 _SHARES = 0.02, 0.03  # of what the algorithm may spend
+_SURE = 4.0  # deviations of a count, if the whole budget went to it, that a class may have more than is known
 ENOUGH = 50.0  # n mu / K, from which on noise leaves much of a class of n / K rows
+_SOME = 5.0  # the same, from which on it can be told whether a few of many classes have most of the rows
 _OFF = 0.7  # by which the log-odds of a rare class tend to be off after the last step
 _FARTHEST = 4.0
 _LIGHTEST, _HEAVIEST = 0.1, 10.0  # weight of a class, where weights are to balance classes
@@ -40,19 +43,26 @@ _LIGHTEST, _HEAVIEST = 0.1, 10.0  # weight of a class, where weights are to bala
 
 def are_due(task: LinearTask) -> bool:
     """Whether the intercept starts and ends by class counts; from public numbers alone."""
-    if task.loss not in (LOGISTIC, MULTINOMIAL) or not task.fit_intercept:
-        return False
-    return task.n * task.budget.mu > ENOUGH * task.classes
+    return task.loss in (LOGISTIC, MULTINOMIAL) and _told_apart(task, ENOUGH)
 
 
-def planned(task: LinearTask, share: float, *between: Release, calibrated: bool) -> tuple[Release, ...]:
+def are_counted(task: LinearTask) -> bool:
+    """Whether class counts are released for the intercept or for the length of steps; from public numbers alone."""
+    return are_due(task) or (task.loss == MULTINOMIAL and _told_apart(task, _SOME))
+
+
+def _told_apart(task: LinearTask, signal: float) -> bool:
+    return task.fit_intercept and task.n * task.budget.mu > signal * task.classes
+
+
+def planned(task: LinearTask, share: float, *between: Release, counted: bool, calibrated: bool) -> tuple[Release, ...]:
     """These releases, whose shares add up to 1, with those of the classes: all together get `share` of the budget.
 
-    Where the intercept is `calibrated` counts come before and the surplus after them. Else counts are released only
-    where weights follow from them.
+    Counts come before them, if classes are to be `counted` or if weights follow from counts; where the intercept is
+    `calibrated` the surplus comes after them.
     """
     first, last = (part * share for part in _SHARES)
-    counts = (Release(COUNTS, "gaussian", share=first),) if calibrated or task.balanced else ()
+    counts = (Release(COUNTS, "gaussian", share=first),) if counted or task.balanced else ()
     surplus = (Release(SURPLUS, "gaussian", share=last),) if calibrated else ()
     left = share - first * len(counts) - last * len(surplus)
     return *counts, *(replace(one, share=left * (one.share or 0.0)) for one in between), *surplus
@@ -82,10 +92,10 @@ class Classes:
         return np.asarray(logs[1:] - logs[0] if len(logs) == 2 else logs - logs.mean())
 
 
-def classes_of(task: LinearTask, data: Bounded, gate: Gate, *, calibrated: bool) -> Classes:
+def classes_of(task: LinearTask, data: Bounded, gate: Gate, *, counted: bool) -> Classes:
     """The classes, as released; equal parts where nothing is. Weights are declared, or balance these parts."""
     K = task.classes
-    parts = _parts(task, data, gate) if calibrated or task.balanced else np.full(K, 1.0 / K)
+    parts = _parts(task, data, gate) if counted or task.balanced else np.full(K, 1.0 / K)
     if task.balanced:
         return Classes(parts, np.clip(1.0 / (K * parts), _LIGHTEST, _HEAVIEST))
     return Classes(parts, np.ones(K) if task.class_weight is None else np.array(task.class_weight, dtype=np.float64))
@@ -107,6 +117,26 @@ def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
     kept = max(0.0, 1.0 - K * deviation**2 / max(float(away @ away), 1e-300))
     parts = np.maximum(even + kept * away, max(deviation, 1.0 / n))
     return np.asarray(parts / parts.sum())
+
+
+def curvature(task: LinearTask, parts: Floats) -> float:
+    """The second derivative of the loss in the margins that steps are made for, where classes have these parts.
+
+    A model that knows the parts p alone has diag(p) - p p^T at every row. Its largest eigenvalue is 1/2 if two classes
+    have all rows, which is the most that any model can have, and 1/K if all have the same: steps for ten classes can be
+    five times as long. 1/K is the least that is taken. Where nearly all rows are of one class it could be less, but
+    longer steps bring more noise than signal into the margins of the rare ones.
+
+    A part may be more than is known, by the noise of its count. As weights grow the curvature falls in most directions,
+    but there are data where it rises to 1/2: where columns tell two classes from all others and not from each other.
+    Steps that have met that are made shorter (`tacit.solvers.curvature`). Where noise allows many steps they need not
+    be long: the more there are, the nearer they are to what is safe for any data, and without noise they are that.
+    """
+    top, K = task.loss.curvature, task.classes
+    if task.loss != MULTINOMIAL or not task.fit_intercept:
+        return top
+    start = max(1.0 / K, float(np.linalg.eigvalsh(np.diag(parts) - np.outer(parts, parts))[-1]))
+    return min(top, (start + _SURE / (task.n * task.budget.mu)) * math.cbrt(1.0 + task.calm))
 
 
 def shift(task: LinearTask, found: Classes, passes: Passes | ExactPasses, w: Floats, gate: Gate) -> Floats:

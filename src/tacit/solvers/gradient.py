@@ -1,15 +1,17 @@
 """`Gradient`: noisy gradient steps with a private preconditioner, the default on dense data.
 
 Algorithm. Release the second-moment matrix A of the bounded rows once; take T full-batch steps
-`w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature bound that A gives
+`w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature that A gives
 and v = w + beta (w - the w before it); return the mean of the second half of the iterates. No step looks at the
-objective, and T is fixed beforehand.
+objective, and T is fixed beforehand. For several classes the curvature is that of a model which knows their shares
+alone (`tacit.solvers.classes.curvature`), until two gradients that were released differ by more than that allows.
 
 Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released: A (or, above `FULL_MATRIX` columns, its diagonal and a
 few noisy power iterations), then T sums of gradients; for classes their counts before and their residuals after these
-(`tacit.solvers.classes`). All of it is Gaussian, so the plan is exactly mu-GDP.
+(`tacit.solvers.classes`); for a regression in much noise how well it fits (`tacit.solvers.guard`). All of it is
+Gaussian, so the plan is exactly mu-GDP.
 
 - A = sum z z^T, rows clipped to norm R = sqrt(d') (more where there is little noise) for this matrix only: Frobenius
   sensitivity R^2, and sqrt(2) R^2 for replace-one. Its diagonal has non-negative entries that add up to at most R^2:
@@ -36,11 +38,12 @@ has what that gives against three times the steps, and against those that were m
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
 from scipy.sparse import eye_array
 
 from tacit._types import Floats
@@ -50,12 +53,12 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED
 from tacit.problems.task import LinearTask
-from tacit.solvers import classes
+from tacit.solvers import classes, guard
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
+from tacit.solvers.curvature import POWER_STEPS, Curvature, largest_curvature
 from tacit.solvers.examples import on_cancer
 
 FULL_MATRIX = 2_000
-POWER_STEPS = 4
 _STEPS, _STEPS_IN_NOISE, _LEAST_STEPS, _MOST_STEPS = 20, 30, 16, 1_200
 _NOISY = 0.1  # of `LinearTask.calm`
 _SHRINKAGE = 0.2
@@ -127,13 +130,13 @@ class _Steps(Algorithm[LinearTask]):
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """The class counts, where they are due; the curvature, then the gradients; the surplus of each class."""
-        due = classes.are_due(self.task)
+        counted, due = classes.are_counted(self.task), classes.are_due(self.task)
         steps = Release("gradients", "gaussian", share=0.85, count=self.steps)
         moments = Release("second moments", "gaussian", share=0.15 if self.task.d <= FULL_MATRIX else 0.05)
-        if self.task.d <= FULL_MATRIX:
-            return classes.planned(self.task, share, moments, steps, calibrated=due)
         largest = Release("largest curvature", "gaussian", share=0.10, count=POWER_STEPS)
-        return classes.planned(self.task, share, moments, largest, steps, calibrated=due)
+        between = (moments, steps) if self.task.d <= FULL_MATRIX else (moments, largest, steps)
+        planned = classes.planned(self.task, share, *between, counted=counted, calibrated=due)
+        return guard.planned(self.task, planned)
 
     def narrowed(self, task: LinearTask) -> "_Steps | None":
         """As many steps; norms of rows grow as the root of their length, and so do the clips."""
@@ -145,56 +148,85 @@ class _Steps(Algorithm[LinearTask]):
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the second half of the iterates."""
         task, steps, clip = self.task, self.steps, self.clip
-        due = classes.are_due(task)
-        known = classes.classes_of(task, data, gate, calibrated=due)
+        counted, due = classes.are_counted(task), classes.are_due(task)
+        known = classes.classes_of(task, data, gate, counted=counted)
         passes = passes_over(task, data, None if task.class_weight is None else known.weights)
         start = known.log_odds if due else np.zeros(task.outputs)
         sensitivity = passes.moves.vector(clip * passes.heaviest)
         noise = gate.noise("gradients", sensitivity) / task.n
         l2 = np.zeros(task.d + 1)
         l2[: task.d] = np.maximum(data.penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
-        curvature = self._curvature(passes, l2, gate)
+        bound = self._curvature(passes, l2, gate).of(classes.curvature(task, known.weighted))
         mechanism = GaussianVector(sensitivity, bound=task.n * clip * passes.heaviest)
-        w = np.zeros((task.outputs, task.d + 1))
-        w[:, -1] = start
-        ahead, mean = w, np.zeros_like(w)
-        tail = steps - steps // 2
-        for step in range(steps):
-            total = gate.release("gradients", mechanism, passes.gradient(ahead, clip * SHRINK))
-            before, w = w, ahead - curvature.inverse_times(total / task.n + l2 * ahead)
-            if not task.fit_intercept:
-                w[:, -1] = 0.0
-            ahead = w + self.momentum * (w - before)
-            if step >= steps - tail:
-                mean += w / tail
+        begin = np.zeros((task.outputs, task.d + 1))
+        begin[:, -1] = start
+
+        def slope_at(place: Floats) -> Floats:
+            return gate.release("gradients", mechanism, passes.gradient(place, clip * SHRINK)) / task.n
+
+        mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
+        if guard.is_due(task):
+            seen = float(bound.moments @ np.square(bound.vectors.T @ mean[0]))
+            mean *= guard.kept(task, passes, mean, seen, gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
-            variance = float(curvature.moments @ np.square(noise * self._left(curvature, curvature.moments)))
+            variance = float(bound.moments @ np.square(noise * self._left(bounds, bound.moments)))
             mean[:, -1] -= start
             mean /= math.sqrt(1.0 + variance * math.pi / 8.0)
             mean[:, -1] += start
             if due:
                 mean[:, -1] += classes.shift(task, known, passes, mean, gate)
-        spread = noise * self._left(curvature, curvature.least)
-        deviations = np.sqrt(np.square(curvature.vectors) @ np.square(spread))
+        spread = noise * self._left(bounds, bound.least)
+        deviations = np.sqrt(np.square(bound.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
 
-    def _left(self, curvature: "_Curvature", moments: Floats) -> Floats:
+    def _walk(
+        self, slope_at: Callable[[Floats], Floats], begin: Floats, bound: Curvature, l2: Floats, noise: float
+    ) -> tuple[Floats, list[Curvature]]:
+        """The mean of the second half of the iterates, and the bound by which each step was made.
+
+        Where a step has met more curvature than it was made for, those after it are made for the most there can be; in
+        the first quarter they begin anew. That follows from what was released, and their number stays the same.
+        """
+        task, most, tail = self.task, self.task.loss.curvature, self.steps - self.steps // 2
+        w = ahead = begin
+        mean, bounds, last = np.zeros_like(begin), list[Curvature](), None
+        for step in range(self.steps):
+            slope = slope_at(ahead)
+            if last is not None and bound.h < most:
+                move, change = ahead - last[0], slope - last[1]
+                if bound.is_exceeded(move, change, noise, self.momentum):
+                    bound = bound.of(most)
+                    if step < self.steps // 4:
+                        w = ahead = begin
+                        bounds.clear()
+                        continue
+            bounds.append(bound)
+            last, before = (ahead, slope), w
+            w = ahead - bound.inverse_times(slope + l2 * ahead)
+            if not task.fit_intercept:
+                w[:, -1] = 0.0
+            ahead = w + self.momentum * (w - before)
+            if step >= self.steps - tail:
+                mean += w / tail
+        return mean, bounds
+
+    def _left(self, bounds: list[Curvature], moments: Floats) -> Floats:
         """The deviation that unit noise in every gradient leaves in the returned mean, for these second moments.
 
         An iterate is 1 - c times where its step began, c = inverse * curvature. So it reaches the next one 1 + beta
         times that, and the one after it -beta times.
         """
-        kept = 1.0 - np.minimum(curvature.inverse * (curvature.h * moments + curvature.penalty), 1.0)
-        first = self.steps // 2
-        reach = np.zeros((self.steps + 2, len(kept)))  # of the noise of a step, on the sum of the second half
-        for step in reversed(range(self.steps)):
-            further = (1.0 + self.momentum) * reach[step + 1] - self.momentum * reach[step + 2]
-            reach[step] = float(step >= first) + kept * further
-        return np.asarray(curvature.inverse * np.linalg.norm(reach, axis=0) / (self.steps - first))
+        tail, likely = self.steps - self.steps // 2, bounds[0].h * moments + bounds[0].penalty
+        squares, next_kept, after_kept = np.zeros((3, len(moments)))
+        for step, inverse in reversed(list(enumerate(bound.inverse for bound in bounds))):
+            reach = float(step >= len(bounds) - tail) + (1.0 + self.momentum) * next_kept - self.momentum * after_kept
+            squares += np.square(inverse * reach)  # what the noise of this step moves in the sum of the second half
+            next_kept, after_kept = (1.0 - np.minimum(inverse * likely, 1.0)) * reach, next_kept
+        return np.asarray(np.sqrt(squares) / tail)
 
-    def _curvature(self, passes: Passes | ExactPasses, l2: Floats, gate: Gate) -> "_Curvature":
+    def _curvature(self, passes: Passes | ExactPasses, l2: Floats, gate: Gate) -> Curvature:
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
         task, radius, h = self.task, self.radius, self.task.loss.curvature
         n, width = task.n, task.width
@@ -209,49 +241,12 @@ class _Steps(Algorithm[LinearTask]):
             edge = math.sqrt(2 * width) * deviation  # the largest eigenvalue of the noise
             # No eigenvalue exceeds the width, so steps stay stable where noise would lift the bound beyond half of it.
             lifted = np.maximum(values, 0.0) + min(edge, 0.5 * width) + floor
-            factor = cho_factor(h * (vectors * lifted) @ vectors.T + np.diag(l2))
-            typical = float(l2[: task.d].mean())
             least = np.maximum(values - edge, 0.0)
             rest = max(0.0, width - float(least.sum()))  # columns have unit scale: the eigenvalues add up to the width
-            return _Curvature(vectors, least + rest / width, least, 1.0 / (h * lifted + typical), h, typical, factor)
+            return Curvature(vectors, least + rest / width, least, lifted, l2, h)
         diagonal_mechanism = GaussianVector(sensitivity, bound=n * reach**2)
         values = np.maximum(gate.release("second moments", diagonal_mechanism, passes.squares(radius)) / n, 0.0)
         diagonal = values + 2.0 * deviation + floor
         largest = max(1.0, largest_curvature(task, passes, diagonal, radius, gate))
-        inverse = 1.0 / (h * largest * diagonal + l2)
-        return _Curvature(eye_array(task.d + 1), values, np.maximum(values - deviation, 0.0), inverse, h, l2)
-
-
-@dataclass(frozen=True, eq=False)
-class _Curvature:
-    """Second moments as released, and the inverse of a bound on the curvature that they give.
-
-    All in the directions `vectors` (columns), as if every feature had the same penalty: `moments` is what the second
-    moments are likely to be, `least` what they are at least, and `inverse` the inverse of the bound.
-    """
-
-    vectors: Any
-    moments: Floats
-    least: Floats
-    inverse: Floats
-    h: float  # the loss's curvature
-    penalty: Any
-    factor: Any = None  # of the bound as a matrix
-
-    def inverse_times(self, g: Floats) -> Floats:
-        """The inverse of the bound times each row of `g`."""
-        return g * self.inverse if self.factor is None else cho_solve(self.factor, g.T).T
-
-
-def largest_curvature(
-    task: LinearTask, passes: Passes | ExactPasses, diagonal: Floats, radius: float, gate: Gate
-) -> float:
-    """The largest eigenvalue of the second moments scaled by their diagonal, from above: noisy power iterations."""
-    reach = radius * math.sqrt(passes.heaviest)
-    mechanism = GaussianVector(passes.blocked.image(reach), bound=task.n * reach**2)
-    v = np.full(task.d + 1, 1.0 / math.sqrt(task.d + 1))
-    for _ in range(POWER_STEPS):
-        image = gate.release("largest curvature", mechanism, passes.curvature_times(v, diagonal, radius)) / task.n
-        largest = float(np.linalg.norm(image))
-        v = image / max(largest, 1e-300)
-    return 1.5 * largest
+        least = np.maximum(values - deviation, 0.0)
+        return Curvature(eye_array(task.d + 1), values, least, largest * diagonal, l2, h)

@@ -169,12 +169,12 @@ class _Steps(Algorithm[LinearTask]):
     def releases(self, share: float) -> tuple[Release, ...]:
         """The class counts, where weights are to balance classes; the gradients."""
         steps = Release("gradients", "gaussian", share=1.0, count=self.steps, sampling=self.sampling)
-        return classes.planned(self.task, share, steps, calibrated=False)
+        return classes.planned(self.task, share, steps, counted=False, calibrated=False)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates."""
         task, steps, tail, clip = self.task, self.steps, self.tail, self.clip
-        known = classes.classes_of(task, data, gate, calibrated=False)
+        known = classes.classes_of(task, data, gate, counted=False)
         heaviest = float(known.weights.max())
         weights = None if task.class_weight is None else known.weights
         sensitivity = gradient_moves(task, weighted=weights is not None).vector(clip * heaviest)

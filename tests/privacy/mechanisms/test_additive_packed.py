@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
-from tacit.privacy.mechanisms import GaussianMatrix, Sensitivity
+from tacit.privacy.mechanisms import GaussianMatrix, Sensitivity, additive
 from tests.units import ROWS
 
 ALARM = 1e-6
@@ -31,6 +31,20 @@ def test_same_as_the_full_matrix(adjacency):
     out = open_gate(2.0, adjacency).release("r", GaussianMatrix(sensitivity, 9.0), packed, d)
     assert out is packed
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("isotropic", [True, False])
+def test_how_many_rows_get_their_noise_at_a_time_changes_nothing(isotropic, monkeypatch):
+    d, made = 12, []
+    value = np.random.default_rng(0).normal(size=d * (d + 1) // 2)
+    for run in (1, 12, 13, 40, 10**6):  # single rows, of which the first is longer than the run, up to all of them
+        monkeypatch.setattr(additive, "_RUN", run)
+        made.append(
+            open_gate(2.0).release("r", GaussianMatrix(Sensitivity.vector(1.0), 9.0, isotropic), value.copy(), d)
+        )
+    for other in made[1:]:
+        np.testing.assert_array_equal(other, made[0])
+    assert np.all(made[0] != value)
 
 
 @pytest.mark.parametrize(("isotropic", "off"), [(True, math.sqrt(0.5)), (False, 1.0)])

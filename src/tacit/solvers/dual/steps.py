@@ -21,8 +21,8 @@ from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
 from tacit.solvers.base import Algorithm, Layout, Solution
+from tacit.solvers.curvature import POWER_STEPS, largest_curvature
 from tacit.solvers.dual.rules import BEARINGS, Asked, noise_of
-from tacit.solvers.gradient import POWER_STEPS, largest_curvature
 
 _BATCH = 300
 _KINK = 0.5  # the width over which the hinge's corner is rounded in steps over all rows, at first

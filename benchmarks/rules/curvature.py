@@ -1,0 +1,145 @@
+"""How long the gradient solver's steps are for several classes: its rule against steps that are safe for any data.
+
+    python -m benchmarks.rules.curvature [--quick] [--resume] [--render-only] [--sets NAME ...]
+
+Whole fits with nothing declared, on the same splits and with the same seeds. The sets of "chose" were in view when the
+rule was chosen; the others judge it. Some classes are made of numbers, and some sets are made for the rule to fail on.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+
+from benchmarks.dense.methods import split
+from benchmarks.frame import Floats, sets
+from benchmarks.frame.command import Benchmark, Job, Part
+from benchmarks.frame.page import Page
+from benchmarks.small.__main__ import scored
+from benchmarks.small.page import standard_error
+from tacit import LogisticRegression
+from tacit.solvers import classes
+
+RULE, BEFORE = "rule", "before"
+SCORES = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0}  # and which way is up
+Table = tuple[Floats, Any]
+
+
+def _cut(name: str, *quantiles: float) -> Table:
+    """A regression's target in as many classes as its quantiles give."""
+    X, y, _ = sets.load(name)
+    return np.asarray(X), np.digitize(y, np.quantile(y, quantiles))
+
+
+def _clarity() -> Table:
+    """Of diamonds, by all else and their price."""
+    X, price, _ = sets.load("diamonds")
+    return np.column_stack([X[:, :13], X[:, 21:], price]), X[:, 13:21].argmax(axis=1)
+
+
+def two_of_ten() -> Table:
+    """Two classes have all but 0.4% of the rows."""
+    rng = np.random.default_rng(5)
+    y = rng.choice(10, 20_000, p=[0.498, 0.498, *[0.0005] * 8])
+    return 1.5 * rng.normal(size=(20_000, 20)) + rng.normal(size=(10, 20))[y], y
+
+
+def ten_pairs() -> Table:
+    """Columns that tell which pair a class is of, and columns that tell a little which of the pair it is."""
+    rng = np.random.default_rng(7)
+    y, every = rng.integers(0, 20, 20_000), np.arange(20_000)
+    X = np.zeros((20_000, 20))
+    X[every, y // 2] = 1.0
+    X[every, 10 + y // 2] = rng.normal(size=20_000) + 0.7 * (2 * (y % 2) - 1)
+    return X, y
+
+
+def _twenty() -> Table:
+    """One cluster for each of twenty classes."""
+    shape = {"n_informative": 20, "n_redundant": 10, "n_clusters_per_class": 1, "class_sep": 1.5}
+    X, y = make_classification(20_000, 60, n_classes=20, random_state=3, **shape)
+    return X, y
+
+
+MADE: dict[str, Callable[[], Table]] = {
+    "california_housing in fifths": lambda: _cut("california_housing", 0.2, 0.4, 0.6, 0.8),
+    "california_housing, uneven": lambda: _cut("california_housing", 0.6, 0.9, 0.97),
+    "msd_subset_year in sixths": lambda: _cut("msd_subset_year", 1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6),
+    "wages, uneven": lambda: _cut("wages", 0.5, 0.8, 0.95),
+    "diamonds, clarity": _clarity,
+    "two of ten": two_of_ten,
+    "ten pairs": ten_pairs,
+    "twenty clusters": _twenty,
+}
+
+
+@contextmanager
+def steps_of(kind: str) -> Iterator[None]:
+    """Those of the rule, or those that are safe for any data."""
+    rule = classes.curvature
+    if kind == BEFORE:
+        classes.curvature = lambda task, _: task.loss.curvature
+    try:
+        yield
+    finally:
+        classes.curvature = rule
+
+
+def run(job: Job) -> None:
+    """Both on the same splits."""
+    X, y = MADE[job.name]() if job.name in MADE else sets.load(job.name)[:2]
+    X, y = np.asarray(X)[: job.effort.most_rows], np.asarray(y)[: job.effort.most_rows]
+    job.size = (*X.shape, len(np.unique(y)))
+    for seed in range(job.effort.seeds):
+        parts = split(X, y, "classification", seed)
+        for epsilon in job.effort.epsilons:
+            for kind in (RULE, BEFORE):
+                with steps_of(kind):
+                    model = LogisticRegression(epsilon=epsilon, solver="gradient", random_state=seed)
+                    job.keep(kind, epsilon, seed, *scored(model, parts, "classification"))
+
+
+class CurvaturePage(Page):
+    """A section for the sets that judge and one for those that chose."""
+
+    template = Path(__file__).with_name("curvature.md")
+
+    def _row(self, name: str, epsilon: float) -> dict[str, Any]:
+        at = "curvature", name
+        rows, columns, count = self.results.size(*at)
+        row: dict[str, Any] = {"set": name, "size": f"{rows:,} x {columns}, {count} classes", "epsilon": epsilon}
+        row["slope"] = (
+            f"{self.scores('slope', *at, BEFORE, epsilon):.2f}, {self.scores('slope', *at, RULE, epsilon):.2f}"
+        )
+        row["behind"] = []
+        for score, up in SCORES.items():
+            new, old = (np.array(self.results.values(score, *at, kind, epsilon)) for kind in (RULE, BEFORE))
+            mean, error = float((new - old).mean()), standard_error(new - old)
+            row[score] = f"{old.mean():.3f}, {mean:+.3f} ± {error:.3f}"
+            row["behind"] += [score] if up * mean < -max(error, 5e-4) else []
+        return row
+
+    def groups(self) -> Iterator[dict[str, Any]]:
+        for chose, part in ((False, "Sets that took no part in the choice of the rule"), (True, "Sets that chose")):
+            found = [r for r in self.results.rows("curvature") if (r.set in self.effort.chose) == chose]
+            rows = [self._row(*cell) for cell in dict.fromkeys((r.set, r.epsilon) for r in found)]
+            behind = [
+                f"{row['set']} at {row['epsilon']:g} ({', '.join(row['behind'])})" for row in rows if row["behind"]
+            ]
+            if rows:
+                yield {"part": part, "rows": rows, "cells": len(rows), "behind": "; ".join(behind) or "none"}
+
+
+BENCHMARK = Benchmark(
+    "curvature_rule",
+    __doc__,
+    {"curvature": Part(run, lambda effort: effort.judged + effort.chose)},
+    CurvaturePage,
+    Path(__file__).with_suffix(".toml"),
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()
