@@ -11,7 +11,7 @@ from tacit import LogisticRegression, make_private_pipeline
 from tacit.blocks.reading import opened
 from tacit.metrics import evaluate_blocks
 
-pytest.importorskip("pandas")
+pandas = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set", "ignore:the budget is too small")
 ROWS = [f"{1 + k % 2},{0.5 * k},{k % 2}" for k in range(200)]
 
@@ -68,6 +68,18 @@ def test_one_cell_of_text_does_not_change_the_predictions_of_others(tmp_path):
     assert evaluate_blocks(model, csv(tmp_path / "whole.csv"), "y", epsilon=np.inf)["accuracy"].value == 1.0
     with pytest.raises(ValueError, match="column 'c' holds something else than numbers"):
         evaluate_blocks(model, csv(tmp_path / "text.csv", "x,1.5,1"), "y", epsilon=1.0)
+
+
+def test_types_that_differ_between_pieces_are_refused_where_steps_or_models_may_see_them():
+    rows = np.column_stack([1 + np.arange(200) % 2, np.arange(200.0)])
+    one, y = pandas.DataFrame(rows, columns=["c", "b"]), np.arange(200) % 2
+    other = one.assign(c=[*one["c"].astype(int).astype(str)[1:], "x"])  # as pandas reads a piece with one such cell
+    blocks = [(one, y), (other, y)]
+    with pytest.raises(ValueError, match="the same columns of the same types"):
+        make_private_pipeline(coded(), LogisticRegression(), random_state=0).fit_blocks(blocks)
+    model = make_pipeline(coded(), PlainRegression()).fit(one, y)
+    with pytest.raises(ValueError, match="the same columns of the same types"):
+        evaluate_blocks(model, blocks, epsilon=1.0)
 
 
 def test_words_for_truth_in_a_csv_file_are_numbers_and_no_type(tmp_path):
