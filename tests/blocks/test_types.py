@@ -103,3 +103,22 @@ def test_a_null_does_not_change_the_type_of_a_dictionary():
         column = pa.array([True, False, last]).dictionary_encode()
         with opened(pa.table({"a": column, "b": [1.0, 2.0, 3.0]})) as reading:
             assert reading.seen("none").truths == (0,)  # which decides what a plan releases
+
+
+def test_files_that_a_dataset_or_a_link_names_twice_are_refused(tmp_path):
+    pa, data = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    one, other = str(tmp_path / "one.parquet"), str(tmp_path / "other.parquet")
+    parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "y": [0, 1, 0]}), one)
+    (tmp_path / "other.parquet").hardlink_to(one)
+    both = data.dataset([data.dataset(one), data.dataset(one)])
+    for blocks in (data.dataset([one, one]), both, data.dataset([one, other]), [one, other]):
+        with pytest.raises(ValueError, match="its rows would count twice"):
+            opened(blocks, "y")
+
+
+def test_types_of_a_dataset_of_text_files_declare_no_truth_values(tmp_path):
+    data = pytest.importorskip("pyarrow.dataset")
+    (tmp_path / "rows.csv").write_text("t,b,y\n" + "true,1,0\nfalse,2,1\n" * 5, encoding="utf-8")
+    with opened(data.dataset(tmp_path / "rows.csv", format="csv"), "y") as reading:
+        assert reading.seen("labels").truths == ()
