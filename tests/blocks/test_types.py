@@ -11,7 +11,7 @@ from tacit import LogisticRegression, make_private_pipeline
 from tacit.blocks.reading import opened
 from tacit.metrics import evaluate_blocks
 
-pytest.importorskip("pandas")
+pandas = pytest.importorskip("pandas")
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set", "ignore:the budget is too small")
 ROWS = [f"{1 + k % 2},{0.5 * k},{k % 2}" for k in range(200)]
 
@@ -70,6 +70,18 @@ def test_one_cell_of_text_does_not_change_the_predictions_of_others(tmp_path):
         evaluate_blocks(model, csv(tmp_path / "text.csv", "x,1.5,1"), "y", epsilon=1.0)
 
 
+def test_types_that_differ_between_pieces_are_refused_where_steps_or_models_may_see_them():
+    rows = np.column_stack([1 + np.arange(200) % 2, np.arange(200.0)])
+    one, y = pandas.DataFrame(rows, columns=["c", "b"]), np.arange(200) % 2
+    other = one.assign(c=[*one["c"].astype(int).astype(str)[1:], "x"])  # as pandas reads a piece with one such cell
+    blocks = [(one, y), (other, y)]
+    with pytest.raises(ValueError, match="the same columns of the same types"):
+        make_private_pipeline(coded(), LogisticRegression(), random_state=0).fit_blocks(blocks)
+    model = make_pipeline(coded(), PlainRegression()).fit(one, y)
+    with pytest.raises(ValueError, match="the same columns of the same types"):
+        evaluate_blocks(model, blocks, epsilon=1.0)
+
+
 def test_words_for_truth_in_a_csv_file_are_numbers_and_no_type(tmp_path):
     path = tmp_path / "rows.csv"
     for last in ("True", "", "false"):
@@ -91,3 +103,22 @@ def test_a_null_does_not_change_the_type_of_a_dictionary():
         column = pa.array([True, False, last]).dictionary_encode()
         with opened(pa.table({"a": column, "b": [1.0, 2.0, 3.0]})) as reading:
             assert reading.seen("none").truths == (0,)  # which decides what a plan releases
+
+
+def test_files_that_a_dataset_or_a_link_names_twice_are_refused(tmp_path):
+    pa, data = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    one, other = str(tmp_path / "one.parquet"), str(tmp_path / "other.parquet")
+    parquet.write_table(pa.table({"a": [1.0, 2.0, 3.0], "y": [0, 1, 0]}), one)
+    (tmp_path / "other.parquet").hardlink_to(one)
+    both = data.dataset([data.dataset(one), data.dataset(one)])
+    for blocks in (data.dataset([one, one]), both, data.dataset([one, other]), [one, other]):
+        with pytest.raises(ValueError, match="its rows would count twice"):
+            opened(blocks, "y")
+
+
+def test_types_of_a_dataset_of_text_files_declare_no_truth_values(tmp_path):
+    data = pytest.importorskip("pyarrow.dataset")
+    (tmp_path / "rows.csv").write_text("t,b,y\n" + "true,1,0\nfalse,2,1\n" * 5, encoding="utf-8")
+    with opened(data.dataset(tmp_path / "rows.csv", format="csv"), "y") as reading:
+        assert reading.seen("labels").truths == ()

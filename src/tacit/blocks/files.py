@@ -3,6 +3,7 @@
 A file is remembered by its size and time. One that changes while a fit reads it stops the fit.
 """
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -17,9 +18,23 @@ from tacit.blocks.reading import AT_ONCE, MISSING, ChangedRowsError, quietly, wi
 def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] = ()) -> list[Any]:
     """The parts of files, each named once; `*` and `?` stand for any letters."""
     found = [name for path in paths for name in _named(str(path))]
-    if len({Path(name).resolve() for name in found}) < len(found):
-        raise ValueError("a file is named twice, and its rows would count twice")
+    _check_once(found)
     return [part for name in found for part in _parts(File.now(name), target, texts)]
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Refuse a file that is named twice, be it by a link; what is not on this machine goes by its name."""
+    known = [(told.st_dev, told.st_ino) if (told := _told(path)) else path for path in paths]
+    if len(set(known)) < len(known):
+        raise ValueError("a file is named twice, and its rows would count twice")
+
+
+def _told(path: str) -> os.stat_result | None:
+    try:
+        told = Path(path).stat()
+    except OSError:
+        return None
+    return told if told.st_ino else None
 
 
 def _named(path: str) -> list[str]:
@@ -148,10 +163,17 @@ def arrow_parts(table: Any, target: str | None) -> list[Any]:
     """Of a pyarrow table, or the fragments of a dataset."""
     if hasattr(table, "get_fragments"):
         options = {"schema": table.schema, "batch_size": AT_ONCE, "use_threads": False}
-        return [ArrowPart(fragment, options, target) for fragment in table.get_fragments()]
+        fragments = list(table.get_fragments())
+        _check_once([fragment.path for fragment in fragments if getattr(fragment, "path", None)])
+        return [ArrowPart(one, options, target, is_typed=_declares(one)) for one in fragments]
     if not hasattr(table, "to_batches"):
         raise ValueError(f"a {type(table).__name__} can be read once only: pass a Table or a Dataset")
     return [ArrowPart(table, {"max_chunksize": AT_ONCE}, target)]
+
+
+def _declares(fragment: Any) -> bool:
+    """Whether the types of a file are in it: those of text files are read off its first rows."""
+    return getattr(getattr(fragment, "format", None), "default_extname", "") not in ("csv", "json")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,7 +183,8 @@ class ArrowPart:
     table: Any
     options: dict[str, Any]
     target: str | None
-    is_typed = is_slow = True
+    is_typed: bool = True
+    is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """Its batches."""
