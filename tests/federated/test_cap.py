@@ -61,6 +61,15 @@ def test_selections_are_dominated_by_what_they_cost(e0):
     assert largest > 0.99  # it is the smallest such mu
 
 
+@pytest.mark.parametrize("e0", [1e-9, 1e-7, 1e-5, 1e-3])
+def test_prices_of_small_selections_are_rounded_up(e0):
+    """By the series of erf^-1 and tanh: mu = sqrt(pi / 8) e0 (1 + (pi / 12 - 1 / 3) (e0 / 4)^2 ...), a little less."""
+    first = math.pi / 8.0 * e0 * e0
+    assert first * (1.0 - e0 * e0) <= release_price("exponential", 1, 1.0 / e0) <= first * (1.0 + 3e-12)
+    if e0 < 1e-6:
+        assert release_price("exponential", 1, 1.0 / e0) >= first
+
+
 @pytest.mark.parametrize(("kind", "sampling"), [("objective", 1.0), ("gaussian", 0.5)])
 def test_what_has_no_exact_price_is_refused(kind, sampling):
     with pytest.raises(ValueError, match="have no price under a cap"):
@@ -86,6 +95,33 @@ def test_a_study_above_the_cap_is_refused_before_the_greeting(path, tmp_path):
     assert len(cap.reserved()) == number
     smaller = math.sqrt(number) * math.sqrt(taken)
     assert gdp.delta_from_mu(smaller, 2.0) <= 1e-2
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize("kept", ["journal.sqlite", None])
+def test_a_study_whose_journal_is_lost_is_not_answered_again(kept, path, tmp_path):
+    """It would be released twice, with other noise, for one price."""
+    party, cap = some_parties()[0], Cap(path)
+    journal = kept and tmp_path / kept
+    Node(a_study(), party, journal, cap=cap).close()
+    if journal is not None:
+        Node(a_study(), party, journal.rename(tmp_path / "moved"), cap=cap).close()  # it may be moved
+    Node(a_study(name="another"), party, tmp_path / "other", cap=cap).close()
+    for other in (journal, tmp_path / "other", None):
+        with pytest.raises(ValueError, match="the study would be answered twice"):
+            Node(a_study(), party, other, cap=cap)
+    assert len(cap.reserved()) == 2
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_reservation_is_for_one_journal(path, tmp_path):
+    """Also before it is begun, when another process may be about to; whoever died there goes on."""
+    party, cap = some_parties()[0], Cap(path)
+    cap.reserve(a_study(), Sums(a_study()).promise, "a", tmp_path / "one")
+    with pytest.raises(ValueError, match="the study would be answered twice"):
+        Node(a_study(), party, tmp_path / "two", cap=cap)
+    Node(a_study(), party, tmp_path / "one", cap=cap).close()
+    assert [entry.begun for entry in cap.reserved()] == [1]
 
 
 @pytest.mark.usefixtures("toy")

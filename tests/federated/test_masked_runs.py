@@ -40,6 +40,26 @@ def whole_run(study, folder=None):
     return asking.run(wire), wire, nodes, asking
 
 
+def test_parties_of_different_people_open_nothing_whatever_the_coordinator_says():
+    """A person in row i at one party and in row j at another would move the products of two rows."""
+
+    class Blind(Coordinator):
+        def _check_greetings(self, greetings):
+            """All is well."""
+
+    X, y = some_data()
+    for first, refused in ((0, False), (1, True)):
+        ids = dict.fromkeys(SIZES, range(40)) | {"c": range(first, first + 40)}
+        held = [Party(x, y if n == HOLDER else None, name=n, ids=ids[n], secret=SECRET) for n, x in X.items()]
+        wire = Recorder([Node(masked_study(), party) for party in held])
+        if not refused:
+            Blind(masked_study()).run(wire)
+            continue
+        with pytest.raises(RefusedError, match="for this study and the same people"):
+            Blind(masked_study()).run(wire)
+        assert len(wire.replies) == 3  # no party sent its rows, under whatever mask
+
+
 def test_a_death_at_any_moment_changes_nothing(tmp_path, monkeypatch):
     """A seeded study, so that noise is the same in every run; keys, seeds and masks are new in each."""
     origin = tmp_path / "origin"

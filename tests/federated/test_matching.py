@@ -233,6 +233,23 @@ def test_every_alignment_is_kept_as_a_disclosure(tmp_path):
     assert [entry.study for entry in kept] == [a_proposal(name).digest for name in "sstt"]
 
 
+def test_a_party_that_forgot_its_people_cannot_ask_about_others(tmp_path):
+    """The coordinator fixes all tags before it tells anybody who is common."""
+    proposal, store = a_proposal(), DisclosureStore()
+    store.begin(proposal.digest, b"coordinator")
+
+    def fix(tags):
+        store.bind(proposal.digest, b"coordinator", tags)
+
+    for _ in range(2):  # the same again may be asked for
+        assert match(proposal, InProcess(matchers_of(proposal, folder=tmp_path)), fix=fix) == len(COMMON)
+    (tmp_path / "b").unlink()
+    probing = matchers_of(proposal, IDS | {"b": [*IDS["b"], "p7"]}, tmp_path)
+    with pytest.raises(RefusedError, match="were fixed before, and are others"):
+        match(proposal, InProcess(probing), fix=fix)
+    assert DisclosureStore(tmp_path / "b").bound(proposal.digest).common is None  # it was not told
+
+
 def test_tags_of_other_ids_are_another_disclosure(tmp_path):
     """As many of them, before the common people are fixed: the coordinator has seen both."""
     proposal = a_proposal()

@@ -3,7 +3,8 @@
 A file is remembered by its size and time. One that changes while a fit reads it stops the fit.
 """
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -14,12 +15,26 @@ import numpy as np
 from tacit.blocks.reading import AT_ONCE, MISSING, ChangedRowsError, quietly, without
 
 
-def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] | None = None) -> list[Any]:
+def file_parts(paths: Sequence[Any], target: str | None, texts: Sequence[Any] = ()) -> list[Any]:
     """The parts of files, each named once; `*` and `?` stand for any letters."""
     found = [name for path in paths for name in _named(str(path))]
-    if len({Path(name).resolve() for name in found}) < len(found):
-        raise ValueError("a file is named twice, and its rows would count twice")
+    _check_once(found)
     return [part for name in found for part in _parts(File.now(name), target, texts)]
+
+
+def _check_once(paths: Sequence[str]) -> None:
+    """Refuse a file that is named twice, be it by a link; what is not on this machine goes by its name."""
+    known = [(told.st_dev, told.st_ino) if (told := _told(path)) else path for path in paths]
+    if len(set(known)) < len(known):
+        raise ValueError("a file is named twice, and its rows would count twice")
+
+
+def _told(path: str) -> os.stat_result | None:
+    try:
+        told = Path(path).stat()
+    except OSError:
+        return None
+    return told if told.st_ino else None
 
 
 def _named(path: str) -> list[str]:
@@ -49,7 +64,7 @@ class File:
             raise ChangedRowsError(f"{self.path} has changed since the fit began")
 
 
-def _parts(file: File, target: str | None, texts: Sequence[Any] | None) -> list[Any]:
+def _parts(file: File, target: str | None, texts: Sequence[Any]) -> list[Any]:
     name = file.path.lower()
     if name.endswith((".csv", ".csv.gz", ".csv.bz2", ".csv.xz", ".csv.zst")):
         return [CsvPart(file, target, texts)]
@@ -88,14 +103,14 @@ class ParquetPart:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CsvPart:
-    """A CSV file, which has to be read from its start. Its types are read off the rows, so they declare nothing.
+    """A CSV file, which has to be read from its start. It declares no types, and no cell decides on any.
 
-    Where `texts` are told, by name or number, these columns are text whatever they hold, and the others are numbers.
+    Columns in `texts`, by name or number, are text whatever they hold, and the others are floats.
     """
 
     file: File
     target: str | None
-    texts: Sequence[Any] | None = None
+    texts: Sequence[Any] = ()
     is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
@@ -105,44 +120,60 @@ class CsvPart:
         except ImportError as error:
             raise ImportError("reading CSV needs pandas: pip install 'tacit[cli]'") from error
         self.file.check()
-        told = {} if self.texts is None else self._kinds(pandas.read_csv(self.file.path, nrows=0).columns)
+        told = self._kinds(pandas.read_csv(self.file.path, nrows=0, index_col=False).columns)
         with pandas.read_csv(self.file.path, chunksize=AT_ONCE, **told) as chunks:
             for chunk in quietly(self.file.path, chunks):
-                yield without(_by_kind(chunk, told) if told else chunk, self.target)
+                if not isinstance(chunk.index, pandas.RangeIndex):
+                    raise ValueError(f"{self.file.path} cannot be read: its first row has more cells than columns")
+                yield without(_by_kind(chunk, self.target, told["dtype"]), self.target)
         self.file.check()
 
     def _kinds(self, names: Any) -> dict[str, Any]:
         """What pandas is told of the columns, so that it takes no cell for a reason to choose a type."""
         features = [name for name in names if name != self.target]
-        texts = {name if isinstance(name, str) else features[name] for name in self.texts or ()}
-        empty = {name: [""] if name in texts else list(MISSING) for name in features}
+        texts = {name if isinstance(name, str) else features[name] for name in self.texts}
+        empty = {name: list(MISSING) if name in features and name not in texts else [""] for name in names}
         return {
             "dtype": {name: str for name in features if name in texts},
             "keep_default_na": False,
             "na_values": empty,
+            "low_memory": False,
         }
 
 
-def _by_kind(table: Any, told: dict[str, Any]) -> Any:
-    """Texts as objects, whatever version of pandas read them. A column that should be numbers and is not raises."""
-    from pandas.api import types
-
-    for name in told["na_values"]:
-        if name in told["dtype"]:
-            table[name] = table[name].astype(object).where(table[name].notna(), None)
-        elif not types.is_numeric_dtype(table[name]):
+def _by_kind(table: Any, target: str | None, texts: Collection[str]) -> Any:
+    """Texts as objects, whatever version of pandas read them, and the others as floats; what is none raises."""
+    kept = {}
+    for name in table.columns:
+        column = table[name]
+        try:
+            if name in texts:
+                column = column.astype(object).where(column.notna(), None)
+            elif name != target:
+                column = column.astype(np.float64)
+        except (TypeError, ValueError):
+            column = None  # its error may quote a cell
+        if column is None:
             raise ValueError(f"column {name!r} holds something else than numbers: name it in `parse` or `categories`")
-    return table
+        kept[name] = column
+    return type(table)(kept, copy=False)
 
 
 def arrow_parts(table: Any, target: str | None) -> list[Any]:
     """Of a pyarrow table, or the fragments of a dataset."""
     if hasattr(table, "get_fragments"):
         options = {"schema": table.schema, "batch_size": AT_ONCE, "use_threads": False}
-        return [ArrowPart(fragment, options, target) for fragment in table.get_fragments()]
+        fragments = list(table.get_fragments())
+        _check_once([fragment.path for fragment in fragments if getattr(fragment, "path", None)])
+        return [ArrowPart(one, options, target, is_typed=_declares(one)) for one in fragments]
     if not hasattr(table, "to_batches"):
         raise ValueError(f"a {type(table).__name__} can be read once only: pass a Table or a Dataset")
     return [ArrowPart(table, {"max_chunksize": AT_ONCE}, target)]
+
+
+def _declares(fragment: Any) -> bool:
+    """Whether the types of a file are in it: those of text files are read off its first rows."""
+    return getattr(getattr(fragment, "format", None), "default_extname", "") not in ("csv", "json")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,7 +183,8 @@ class ArrowPart:
     table: Any
     options: dict[str, Any]
     target: str | None
-    is_typed = is_slow = True
+    is_typed: bool = True
+    is_slow = True
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
         """Its batches."""
@@ -167,23 +199,23 @@ def frame(batch: Any) -> Any:
     """
     import pandas
 
-    numbers = [is_number(field.type) for field in batch.schema]
     names = batch.schema.names
+    held = [column.dictionary_decode() if hasattr(column, "dictionary_decode") else column for column in batch.columns]
+    numbers = [is_number(column.type) for column in held]
     if all(numbers):
-        short = all(str(field.type) == "float" for field in batch.schema)
+        short = all(str(column.type) == "float" for column in held)
         table = np.empty((batch.num_rows, len(names)), dtype=np.float32 if short else np.float64)
-        for place, column in enumerate(batch.columns):
+        for place, column in enumerate(held):
             table[:, place] = column.to_numpy(zero_copy_only=False)
         return pandas.DataFrame(table, columns=names, copy=False)
     columns = {}
-    for place, (name, column) in enumerate(zip(names, batch.columns, strict=True)):
+    for place, (name, column) in enumerate(zip(names, held, strict=True)):
         if numbers[place]:
             columns[name] = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
         elif str(column.type) == "bool":
             columns[name] = pandas.array(column.to_pylist(), dtype="boolean")
         else:
-            plain = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-            columns[name] = plain.to_pandas()
+            columns[name] = column.to_pandas()
     return pandas.DataFrame(columns, copy=False)
 
 

@@ -36,6 +36,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 """Cells of a column of numbers that stand for none; in one of text only the empty cell does."""
 
 _MOST_LABELS = 1_000
+UNLIKE = "blocks must have the same columns of the same types, in the same order"
 AGAIN = "blocks must give the same rows whenever they are read again, and they have changed since the first pass"
 
 Targets = Literal["labels", "numbers", "none"]
@@ -85,7 +86,7 @@ class Seen(NamedTuple):
             if len(labels) > _MOST_LABELS:
                 problem = "ValueError", f"y holds more than {_MOST_LABELS:,} classes: a regressor is for numbers"
         if (self.columns, self.names, self.kinds) != (other.columns, other.names, other.kinds):
-            problem = "ValueError", "blocks must have the same columns of the same types, in the same order"
+            problem = "ValueError", UNLIKE
         if self.sparse != other.sparse:
             problem = "ValueError", "blocks must be all dense or all sparse"
         rows, holes = self.rows + other.rows, tuple(sorted({*self.holes, *other.holes}))
@@ -213,11 +214,10 @@ class Numbers:
 # ---- what can be opened
 
 
-def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] | None = None) -> Reading:
+def opened(blocks: Any, target: str | None = None, texts: Sequence[Any] = ()) -> Reading:
     """The parts of files, tables, or blocks of rows in an iterable that starts over.
 
-    Where `texts` are given, these columns of a CSV file are text, and all others numbers. Else a reader of CSV files
-    may take them as it likes: then all of them have to be numbers.
+    `texts` are the columns of a CSV file that are text. All others have to be numbers.
     """
     if isinstance(blocks, Reading):
         return blocks

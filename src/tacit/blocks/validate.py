@@ -76,6 +76,13 @@ def type_name(dtype: Any) -> str:
     return re.split(r"[(<\[{]", str(dtype), maxsplit=1)[0]
 
 
+def types_of(X: Any) -> tuple[Any, ...]:
+    """The names and types of a frame's columns, or the type of an array."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return tuple((name, type_name(dtype)) for name, dtype in zip(X.columns, X.dtypes, strict=True))
+    return (type_name(getattr(X, "dtype", type(X).__name__)),)
+
+
 def _of_column(X: Any, message: str) -> str | None:
     """Which column is to blame that a frame cannot be taken as numbers, and what to do about it.
 

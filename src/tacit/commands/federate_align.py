@@ -33,7 +33,12 @@ def _coordinator(arguments: Namespace, proposal: Proposal, network: Network) -> 
         store.begin(proposal.digest, _COORDINATOR)
         with listening(network, public_keys, state / "engine", say) as transport:
             say(f"listening on {network.listen}; proposal {proposal.digest[:12]}")
-            n_rows = match(proposal, transport, lambda number, step: say(f"round {number}: {step}"))
+            n_rows = match(
+                proposal,
+                transport,
+                lambda number, step: say(f"round {number}: {step}"),
+                lambda tags: store.bind(proposal.digest, _COORDINATOR, tags),
+            )
             store.agree(proposal.digest, n_rows)
             transport.farewell()
     print(f"{n_rows:,} people are at all parties; `tacit federate coordinator` can begin.")

@@ -37,7 +37,7 @@ class BlockSteps(NamedSteps):
         """
         self._check_parameters()
         encoder = next((step for _, step in self.steps if type(step) is PrivateEncoder), None)
-        with opened(blocks, target, None if encoder is None else texts_of(encoder)) as reading:
+        with opened(blocks, target, () if encoder is None else texts_of(encoder)) as reading:
             return self._fit_reading(reading)
 
     def _fit_reading(self, reading: Reading) -> Self:

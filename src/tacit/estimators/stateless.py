@@ -18,6 +18,8 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
+from tacit.blocks.reading import UNLIKE
+from tacit.blocks.validate import types_of
 from tacit.preprocessing import RowClipper
 from tacit.preprocessing.frames import check_typed, without_nulls
 
@@ -209,16 +211,23 @@ class Stateless:
 
 
 def ready(steps: Sequence[Stateless], reading: Any) -> Callable[[Any], Any]:
-    """Make steps ready by the first table of some parts, and give back what they do to any table."""
+    """Make steps ready by the first table of some parts, and give back what they do to any table of its types.
+
+    Types that pandas reads off the cells of each piece of a file may differ between pieces: one cell would then decide
+    what a step makes of the rows next to it.
+    """
     X, _ = next((table for part in reading.parts for table in part.tables()), (None, None))
     if X is None:
         raise ValueError("blocks must hold at least two rows together, got 0")
+    types = types_of(X)
     for step in steps:
         X = step.fit_transform(X)
-    return partial(_through, tuple(steps))
+    return partial(_through, tuple(steps), types)
 
 
-def _through(steps: Sequence[Stateless], X: Any) -> Any:
+def _through(steps: Sequence[Stateless], types: tuple[Any, ...], X: Any) -> Any:
+    if types_of(X) != types:
+        raise ValueError(UNLIKE)
     for step in steps:
         X = step.transform(X)
     return X

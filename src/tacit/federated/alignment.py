@@ -25,6 +25,7 @@ TAG_BYTES = 16  # of a row's tag in a study: among 10^9 of them two are alike wi
 
 _ROW, _ALL = b"tacit.federated row:", b"tacit.federated rows:"
 _STUDY, _SEAL = b"tacit.federated study tags:", b"tacit.federated seal:"
+_PEOPLE = b"tacit.federated secret of people:"
 _ROW_BYTES = 32
 
 
@@ -56,6 +57,10 @@ class Alignment:
     def seal(self, study: str, party: str) -> bytes:
         """What a party says of its rows to the others: who lacks the secret cannot make another party's."""
         return self._keyed(_SEAL + study.encode() + b":" + party.encode() + b":")
+
+    def secret(self, study: str) -> bytes:
+        """The parties' secret for a study of these people: those who hold others have another one."""
+        return self._keyed(_PEOPLE + study.encode() + b":")
 
     def _keyed(self, text: bytes) -> bytes:
         return hmac.digest(self._secret, text + hashlib.sha256(self._tags).digest(), "sha256")

@@ -10,6 +10,8 @@ What holds, and must never change:
 - A study is reserved before it is joined, in one transaction that reads the sum, checks it and adds to it. Two
   processes cannot both take what is left.
 - A reservation counts as spent from then on, whether the study ends, fails or is never begun, and is never given back.
+- It is for one journal. A study that was begun, and is not in the journal any more, is refused: it would be answered a
+  second time, with other noise, at no price.
 - Prices are rounded up and their sums are exact: what is admitted meets the cap.
 - The cap is fixed when the file is made. It says nothing of people in other files: one cap for one population.
 
@@ -19,14 +21,15 @@ parties share are in the releases of others.
 
 import math
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from scipy.special import expit, ndtri
+from scipy.special import erfinv, expit, ndtri
 
-from tacit.federated.store import Store
+from tacit.federated.store import PartyStore, Store
 from tacit.federated.study import Study
 from tacit.privacy import Budget, Promise, accounting, checks
 from tacit.privacy.checks import Adjacency
@@ -56,6 +59,7 @@ class Reserved(NamedTuple):
     d0: float
     at: str
     journal: str
+    begun: int = 0
 
 
 def price_of(promise: Promise) -> Price:
@@ -87,8 +91,8 @@ def release_price(kind: Kind, count: int, multiplier: float, sampling: float = 1
 
 
 def _quantile(x: float) -> float:
-    """Phi^-1(e^x / (1 + e^x)), for x above 0."""
-    return -float(ndtri(expit(-x)))
+    """Phi^-1(e^x / (1 + e^x)), for x above 0; by erf where that is next to 1/2, which has no digits for it."""
+    return math.sqrt(2.0) * float(erfinv(math.tanh(x / 2.0))) if x < 1.0 else -float(ndtri(expit(-x)))
 
 
 class Cap(Store):
@@ -114,7 +118,8 @@ class Cap(Store):
 CREATE TABLE cap (epsilon REAL NOT NULL, delta REAL NOT NULL, adjacency TEXT NOT NULL, people TEXT NOT NULL);
 CREATE TABLE reserved (
     digest TEXT PRIMARY KEY, name TEXT NOT NULL, party TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL,
-    mu2 REAL NOT NULL, d0 REAL NOT NULL, at TEXT NOT NULL, journal TEXT NOT NULL);
+    mu2 REAL NOT NULL, d0 REAL NOT NULL, at TEXT NOT NULL, journal TEXT NOT NULL,
+    begun INTEGER NOT NULL);
 """
     _mark = 0x54616334
     _synchronous = "FULL"  # with a write-ahead log that is enough for a power cut
@@ -148,7 +153,7 @@ CREATE TABLE reserved (
         return cls(path)
 
     def reserve(self, study: Study, promise: Promise, party: str, journal: Path | str | None) -> Price:
-        """Count a study as spent, unless it was before; one that does not fit is refused."""
+        """Count a study as spent, unless it was before; one that does not fit, or whose journal is lost, is refused."""
         price = self._priced(study, promise)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         where = "" if journal is None else str(Path(journal).absolute())
@@ -156,6 +161,7 @@ CREATE TABLE reserved (
             entries = self.reserved()
             known = [entry for entry in entries if entry.digest == study.digest]
             if known:
+                _check_journal(known[0], where)
                 return Price(known[0].mu2, known[0].d0)
             left = self._left(entries)
             if Fraction(price.mu2) > left[0] or Fraction(price.d0) > left[1]:
@@ -165,8 +171,13 @@ CREATE TABLE reserved (
                     f" {part:.1%} is left: the party does not take part. Nothing was sent"
                 )
             row = Reserved(study.digest, study.name, party, study.epsilon, promise.budget.delta, *price, now, where)
-            self._database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            self._database.execute("INSERT INTO reserved VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
         return price
+
+    def begin(self, study: Study) -> None:
+        """The study is in the party's journal: from now on answers may leave, and without that journal none do."""
+        with self.transaction():
+            self._database.execute("UPDATE reserved SET begun = 1 WHERE digest = ?", [study.digest])
 
     def reserved(self) -> list[Reserved]:
         """All studies that count, the oldest first."""
@@ -191,6 +202,22 @@ CREATE TABLE reserved (
         if study.adjacency != self.budget.adjacency:
             raise ValueError(f"the cap is about {self.budget.adjacency} neighbours, and the study {study.adjacency}")
         return price_of(promise)
+
+
+def _check_journal(entry: Reserved, journal: str) -> None:
+    """Refuse a study whose answers are in another journal than this one; a journal may be moved."""
+    if not entry.begun:  # nothing can have left
+        lost = journal != entry.journal
+    elif not journal or not Path(journal).is_file():
+        lost = True
+    else:
+        with closing(PartyStore(journal)) as store:
+            lost = store.enrolled(entry.digest) is None
+    if lost:
+        raise ValueError(
+            f"study {entry.name!r} was begun with the journal {entry.journal or 'in memory'}, and this is another one:"
+            " the study would be answered twice. Put that journal back, or agree on a new study. Nothing was sent"
+        )
 
 
 class _Unset(Cap):

@@ -12,6 +12,7 @@ whom another lacks: seals are keyed by the secret, and each party checks those o
 out. Every answer is a function of the ids, the secret and the study, so it may be asked for again.
 """
 
+import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -105,8 +106,8 @@ class Matcher(Responder):
         for name, seal in zip(self._names, seals, strict=True):
             if not hmac.compare_digest(common.seal(self._digest, name), seal.tobytes()):
                 raise RefusedError(f"party {name!r} has other people than {self.name!r} as the common ones")
-        told = "who is at all parties, to all parties"
-        self._store.disclose(self._digest, told, len(common.order), common.tag(self._digest))
+        what, about = "who is at all parties, to all parties", common.tag(self._digest)
+        self._store.disclose(self._digest, what, len(common.order), about)
         self._store.agree(self._digest, len(common.order))
         return {}
 
@@ -115,8 +116,17 @@ class Matcher(Responder):
         return self._alignment.only(self._places[chosen])
 
 
-def match(proposal: Proposal, transport: Transport, progress: Callable[[int, str], None] | None = None) -> int:
-    """The coordinator's side: how many people all parties have. It may be called again after an error."""
+def match(
+    proposal: Proposal,
+    transport: Transport,
+    progress: Callable[[int, str], None] | None = None,
+    fix: Callable[[bytes], None] | None = None,
+) -> int:
+    """The coordinator's side: how many people all parties have. It may be called again after an error.
+
+    `fix` gets a fingerprint of all tags before anybody is told who is common, and raises if it was another before: a
+    party that comes again with other ids would learn of each whether all others have it.
+    """
     names = proposal.names
 
     def asked(number: int, arrays: Mapping[str, Arrays]) -> dict[str, Arrays]:
@@ -134,6 +144,8 @@ def match(proposal: Proposal, transport: Transport, progress: Callable[[int, str
     n_rows = int(masks[0].sum())
     if not n_rows:
         raise RefusedError("no id is at all parties, or their secrets differ: there is nobody to learn from")
+    if fix is not None:
+        fix(hashlib.sha256(messages.write_arrays(tags)).digest())
     masked = {name: {"mask": np.packbits(mask)} for name, mask in zip(names, masks, strict=True)}
     sealed = asked(1, masked)
     seals = np.stack([_taken(name, sealed[name], "seal", (_SEAL_BYTES,)) for name in names])

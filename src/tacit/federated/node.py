@@ -81,6 +81,8 @@ class Node(Responder):
             cap.reserve(study, self._protocol.promise, self.name, path)
         self._journal = PartyJournal(path)
         key = self._journal.enrol(study, self.name, _seeded_key(study, self.name), self._data, self._greeting)
+        if cap is not None:
+            cap.begin(study)
         self._keyed = hmac.new(key, _ROUND, "sha256")
 
     def ledger(self) -> list[Entry]:

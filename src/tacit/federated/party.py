@@ -118,7 +118,7 @@ class Party:
             self.name,
             sparse.csc_array(X) if is_sparse(X) else X,
             None if targets is None else targets[self.order],
-            self.secret,
+            self.alignment.secret(study.digest),
         )
 
     def sharing(self, secret: bytes) -> "Party":

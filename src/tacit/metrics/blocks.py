@@ -11,17 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from tacit.blocks.reading import ChangedRowsError, Reading
+from tacit.blocks.reading import UNLIKE, ChangedRowsError, Reading
+from tacit.blocks.validate import types_of
 from tacit.metrics.predictions import Predictions
 from tacit.metrics.release import Asked
 
 
 def questions_of(reading: Reading, model: Any, shares: Mapping[Any, float], epsilon: float) -> list[Asked]:
     """What is asked of all rows, by each metric with its share of epsilon: a pass that counts rows, and another."""
-    counts = list(reading.place.run(_count, reading.parts))
-    n, whole = sum(counts), sum(shares.values())
+    counts = [one for part in reading.place.run(_count, reading.parts) for one in part]
+    n, whole = sum(rows for rows, _ in counts), sum(shares.values())
     if n < 2:
         raise ValueError(f"blocks must hold at least two rows together, got {n}")
+    if len({types for rows, types in counts if rows}) > 1:  # by which a model may take the rows of a table differently
+        raise ValueError(UNLIKE)
     parts = {metric: epsilon * share / whole for metric, share in shares.items()}
     found = [one for part in reading.place.run(partial(_asked, model, parts, n), reading.parts) for one in part]
     if sum(rows for rows, _ in found) != n:
@@ -34,8 +37,9 @@ def questions_of(reading: Reading, model: Any, shares: Mapping[Any, float], epsi
     return questions
 
 
-def _count(part: Any) -> int:
-    return sum(X.shape[0] for X, _ in part.tables())
+def _count(part: Any) -> list[tuple[int, tuple[Any, ...]]]:
+    """For each table, how many rows it has, and the types of its columns; arrays have one that models bring to one."""
+    return [(X.shape[0], types_of(X) if hasattr(X, "columns") else ()) for X, _ in part.tables()]
 
 
 def _asked(model: Any, parts: Mapping[Any, float], n: int, part: Any) -> list[tuple[int, list[Asked]]]:

@@ -124,10 +124,12 @@ def evaluate_blocks(
     return {metric.name: scores[metric.name] for metric in shares}
 
 
-def _texts(model: Any) -> Sequence[Any] | None:
-    """The columns that a model's encoder takes as text."""
-    encoders = [step for _, step in getattr(model, "steps_", ()) if type(step) is PrivateEncoder]
-    return texts_of(encoders[0]) if encoders else None
+def _texts(model: Any) -> Sequence[Any]:
+    """The columns that a model takes as text: those of its encoder, and those that a table of `tacit fit` names."""
+    steps = getattr(getattr(model, "model", model), "steps_", ())
+    encoders = [texts_of(step) for _, step in steps if type(step) is PrivateEncoder]
+    named = [column.name for column in getattr(model, "columns", ()) if getattr(column, "is_text", False)]
+    return [*dict.fromkeys([*(encoders[0] if encoders else ()), *named])]
 
 
 def _defaults(predictions: Predictions) -> Sequence[str]:

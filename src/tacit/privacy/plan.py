@@ -169,6 +169,9 @@ class Plan:
                 plain = release.kind == "gaussian" and release.sampling == 1.0 and release.share is not None
                 if part < 1.0 and not plain:
                     raise ValueError(f"release {release.name!r} is not one that a view can see a part of")
+        unseen = [r.name for r, *parts in zip(releases, *self.views, strict=True) if parts and not any(parts)]
+        if unseen:
+            raise ValueError(f"releases that count in no view would be free: {', '.join(unseen)}")
 
     def __add__(self, other: "Plan") -> "Plan":
         if not isinstance(other, Plan):

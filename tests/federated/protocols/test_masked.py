@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from sklearn.linear_model import LinearRegression
 
 from tacit.federated import FederatedLasso, FederatedLogisticRegression, Marginals, Party
@@ -155,6 +156,8 @@ def test_plans_refuse_views_that_no_gaussian_is_behind():
         Plan(first, second, views=[(0.5, 1.0)])
     with pytest.raises(ValueError, match="a part of a view"):
         Plan(second, views=[(1.5,)])
+    with pytest.raises(ValueError, match="would be free: two"):
+        Plan(first, second, views=[(1.0, 0.0), (1.0, 0.0)])
     with pytest.raises(ValueError, match="cannot be put together"):
         Plan(second, views=[(1.0,)]) + Plan(first)
 
@@ -169,8 +172,25 @@ def test_words_have_the_noise_that_was_promised():
     assert np.std(drawn) == pytest.approx(2.0**20, rel=0.03)  # four deviations of 10,000 draws
     with pytest.raises(ValueError, match="less than the promise says"):
         gate.release("share", GaussianWords(Sensitivity.vector(1.01 * unit), 20), zeros)
+    with pytest.raises(ValueError, match="is too coarse"):
+        gate.release("share", GaussianWords(Sensitivity.vector(2.0**-20 * unit), 2), zeros)
     with pytest.raises(TypeError, match="words with noise are uint64"):
         gate.release("share", GaussianWords(Sensitivity.vector(unit), 20), zeros.view(np.int64))
+
+
+def test_the_sum_of_two_floors_follows_from_the_sum_of_the_noise():
+    """At the fewest bits: the fraction of one share's noise, given the sum of both, is uniform."""
+    sigma = 2.0**GaussianWords.least_bits
+    for total in (0.0, 0.3, 5.7):
+        edges = np.arange(-20 * sigma, 20 * sigma, 0.125)
+        masses = np.diff(ndtr((edges - total / 2) / (sigma / math.sqrt(2.0))))
+        parts = [math.fsum(masses[k::8]) for k in range(7)]
+        np.testing.assert_allclose(parts, 0.125, rtol=0, atol=1e-14)
+
+
+def test_a_budget_with_next_to_no_noise_is_refused():
+    with pytest.raises(ValueError, match="no room for so little noise"):
+        MaskedProtocol(masked_study(epsilon=1e15, n_rows=10**12, delta=1e-13))
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 100.0, 1e6, math.inf])

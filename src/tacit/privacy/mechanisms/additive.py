@@ -138,6 +138,10 @@ class GaussianWords:
     so this is the Gaussian mechanism with a standard deviation of 2^bits, and a remainder after that. Nothing is
     rounded that depends on data.
 
+    Two shares add up to q + floor(A) + floor(B). Given A + B, the fraction of A is uniform but for exp(-pi^2 4^bits),
+    and with a uniform one the sum is a random function of q + A + B, whose deviation is sqrt(2) 2^bits. From 3 bits on
+    that is nothing (e^-631), and fewer are refused.
+
     Parameters
     ----------
     sensitivity : Sensitivity
@@ -149,6 +153,7 @@ class GaussianWords:
     sensitivity: Sensitivity
     bits: int
     kind: ClassVar[Kind] = "gaussian"
+    least_bits: ClassVar[int] = 3
     most_bits: ClassVar[int] = MAX_BITS
 
     def draw(self, grant: Grant, words: Words) -> Words:
@@ -158,6 +163,8 @@ class GaussianWords:
             raise TypeError(f"words with noise are uint64, with 0 to {self.most_bits} bits of noise, got {told}")
         if grant.multiplier * self.sensitivity.under(grant.adjacency) > math.ldexp(1.0, self.bits):
             raise ValueError(f"noise of 2^{self.bits} is less than the promise says of release {grant.name!r}")
+        if grant.multiplier > 0.0 and self.bits < self.least_bits:
+            raise ValueError(f"noise of 2^{self.bits} is too coarse: sums of two shares would not be Gaussian")
         source = grant.take()
         if grant.multiplier == 0.0:
             return words.copy()

@@ -56,6 +56,7 @@ class MaskedAgreement(Protocol):
         if widest > MOST_COLUMNS:
             raise ValueError(f"products='masked' takes at most {MOST_COLUMNS:,} columns of a party, got {widest:,}")
         self.bounds = Bounds(study, core=True)
+        _ = self.grid  # refuses what has none
 
     def holds_labels(self, name: str) -> bool:
         """Whether the label is a column of this party's block."""
@@ -148,5 +149,7 @@ class MaskedAgreement(Protocol):
         if noise == 0.0:
             return Grid(finest, 0)
         bits = math.floor(min(_RANGE_BITS - math.log2(largest / noise + 128.0), math.log2(finest**2 * noise)))
-        bits = max(0, min(GaussianWords.most_bits, bits))
+        if bits < GaussianWords.least_bits:
+            raise ValueError("products='masked' has no room for so little noise on so many rows: lower epsilon")
+        bits = min(GaussianWords.most_bits, bits)
         return Grid(min(finest, math.sqrt(math.ldexp(SHRINK, bits) / noise)), bits)

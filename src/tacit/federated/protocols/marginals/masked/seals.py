@@ -2,7 +2,8 @@
 
 All labels below begin with what they are for, and every one of them holds the study's digest or the transcript.
 
-hello       an ephemeral X25519 key, with an HMAC under the parties' secret: the coordinator cannot put in its own
+hello       an ephemeral X25519 key, with an HMAC under the parties' secret: the coordinator cannot put in its own.
+            Where parties have ids the secret is bound to them: no masks meet between parties of different people
 box         a seed of 32 bytes for one other party, under ChaCha20-Poly1305. Its key comes of the two hellos by HKDF,
             with the parties' secret as salt
 transcript  a digest of the study, all hellos, all boxes and the step that is asked for
@@ -64,7 +65,9 @@ class Sealer(NamedTuple):
     def check(self, name: str, hello: Hello) -> None:
         """Refuse a hello that is not of a party of this name, in this study, with this secret."""
         if not hmac.compare_digest(hello.code, self._code(name, hello.key)):
-            raise RefusedError(f"the key of {name!r} was not made with the parties' secret, or for another study")
+            raise RefusedError(
+                f"the key of {name!r} was not made with the parties' secret, for this study and the same people"
+            )
 
     def closed(self, seed: bytes, name: str, hello: Hello) -> bytes:
         """A seed, for one other party to read."""
