@@ -1,9 +1,10 @@
-"""How long the gradient solver's steps are for several classes: its rule against steps that are safe for any data.
+"""The gradient solver's steps for several classes, and what is kept of their margins: its rules against safe steps.
 
     python -m benchmarks.rules.curvature [--quick] [--resume] [--render-only] [--sets NAME ...]
 
 Whole fits with nothing declared, on the same splits and with the same seeds. The sets of "chose" were in view when the
-rule was chosen; the others judge it. Some classes are made of numbers, and some sets are made for the rule to fail on.
+first rule was chosen; the others judged that, and were seen before the rule of now was chosen. Some classes are made of
+numbers, and some sets are made for the rule to fail on.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from benchmarks.frame.page import Page
 from benchmarks.small.__main__ import scored
 from benchmarks.small.page import standard_error
 from tacit import LogisticRegression
-from tacit.solvers import classes
+from tacit.solvers import classes, gradient
 
 RULE, BEFORE = "rule", "before"
 SCORES = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0}  # and which way is up
@@ -78,14 +79,15 @@ MADE: dict[str, Callable[[], Table]] = {
 
 @contextmanager
 def steps_of(kind: str) -> Iterator[None]:
-    """Those of the rule, or those that are safe for any data."""
-    rule = classes.curvature
+    """Those of the rule, or those that are safe for any data; of the latter all of the margins is kept."""
+    rules = classes.curvature, gradient._Steps._kept
     if kind == BEFORE:
         classes.curvature = lambda task, _: task.loss.curvature
+        gradient._Steps._kept = lambda *_: 1.0
     try:
         yield
     finally:
-        classes.curvature = rule
+        classes.curvature, gradient._Steps._kept = rules
 
 
 def run(job: Job) -> None:
@@ -123,7 +125,7 @@ class CurvaturePage(Page):
         return row
 
     def groups(self) -> Iterator[dict[str, Any]]:
-        for chose, part in ((False, "Sets that took no part in the choice of the rule"), (True, "Sets that chose")):
+        for chose, part in ((False, "Sets that judged the first rule"), (True, "Sets that chose")):
             found = [r for r in self.results.rows("curvature") if (r.set in self.effort.chose) == chose]
             rows = [self._row(*cell) for cell in dict.fromkeys((r.set, r.epsilon) for r in found)]
             behind = [

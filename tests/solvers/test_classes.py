@@ -15,7 +15,7 @@ from tacit.blocks import Bounded, Passes, WeightedPasses
 from tacit.privacy import Budget, Unit
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Penalty
 from tacit.problems.task import LinearTask
-from tacit.solvers import Gradient, classes, curvature
+from tacit.solvers import Gradient, classes, curvature, gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set:UserWarning")
 
@@ -105,6 +105,7 @@ def pairs(K, n=8_000):
 def test_steps_that_meet_more_curvature_are_made_shorter(monkeypatch):
     """Where pairs of equal classes are hard to tell apart the curvature is 1/2. Seeded: there is no chance in it."""
     X, y = pairs(20)
+    monkeypatch.setattr(curvature.Curvature, "spared", lambda self, *_: self)  # steps as long as shares allow
 
     def loss():
         return log_loss(y, LogisticRegression(epsilon=10.0, random_state=0).fit(X, y).predict_proba(X))
@@ -115,6 +116,32 @@ def test_steps_that_meet_more_curvature_are_made_shorter(monkeypatch):
     assert loss() > 0.9
     monkeypatch.setattr(classes, "curvature", lambda asked, _: asked.loss.curvature)
     assert guarded < 1.1 * loss()
+
+
+@pytest.mark.parametrize(("lift", "h"), [(100.0, 0.1), (8.0, 0.2), (1.0, math.sqrt(0.05))])
+def test_steps_are_as_long_as_shares_allow_only_where_noise_makes_them_short(lift, h):
+    """16 steps: a bound that noise lifts a hundredfold leaves all they can have, and none the geometric mean."""
+    moments, l2 = np.linspace(1.0, 3.0, 5), np.zeros(5)
+    bound = curvature.Curvature(np.eye(5), moments, moments, lift * moments, l2, 0.1)
+    assert bound.spared(16, 0.5).h == pytest.approx(h, rel=1e-12)
+    assert bound.of(0.5).spared(16, 0.5).h == 0.5
+
+
+@pytest.mark.filterwarnings("ignore::tacit.estimators.fit.FewRowsWarning")
+def test_margins_of_several_classes_that_are_noise_are_not_kept(monkeypatch):
+    """Labels that columns say nothing of, six classes: nearly what the class shares give. Seeded: no chance in it."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(8_000, 80)), rng.integers(0, 6, 8_000)
+
+    def loss(epsilon, labels):
+        return log_loss(labels, LogisticRegression(epsilon=epsilon, random_state=0).fit(X, labels).predict_proba(X))
+
+    told = np.digitize(X[:, 0], [-1.0, -0.4, 0.0, 0.4, 1.0])
+    kept, sure = loss(0.3, y), loss(20.0, told)
+    monkeypatch.setattr(gradient._Steps, "_kept", lambda *_: 1.0)
+    assert kept < math.log(6) + 0.03
+    assert loss(0.3, y) > kept + 0.1
+    assert sure == pytest.approx(loss(20.0, told), rel=0.02)
 
 
 @pytest.mark.parametrize("full", [True, False])

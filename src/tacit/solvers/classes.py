@@ -120,7 +120,7 @@ def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
 
 
 def curvature(task: LinearTask, parts: Floats) -> float:
-    """The second derivative of the loss in the margins that steps are made for, where classes have these parts.
+    """The least second derivative of the loss in the margins that steps are made for, if classes have these parts.
 
     A model that knows the parts p alone has diag(p) - p p^T at every row. Its largest eigenvalue is 1/2 if two classes
     have all rows, which is the most that any model can have, and 1/K if all have the same: steps for ten classes can be
@@ -130,7 +130,8 @@ def curvature(task: LinearTask, parts: Floats) -> float:
     A part may be more than is known, by the noise of its count. As weights grow the curvature falls in most directions,
     but there are data where it rises to 1/2: where columns tell two classes from all others and not from each other.
     Steps that have met that are made shorter (`tacit.solvers.curvature`). Where noise allows many steps they need not
-    be long: the more there are, the nearer they are to what is safe for any data, and without noise they are that.
+    be long: the more there are, the nearer they are to what is safe for any data, and without noise they are that. How
+    long they are between the two depends on the noise of the second moments as well (`Curvature.spared`).
     """
     top, K = task.loss.curvature, task.classes
     if task.loss != MULTINOMIAL or not task.fit_intercept:

@@ -38,6 +38,20 @@ class Curvature:
         """The same for another `h`."""
         return replace(self, h=h)
 
+    def spared(self, steps: int, top: float) -> "Curvature":
+        """The same for an `h` that is larger, up to the geometric mean with `top`, where so many steps still arrive.
+
+        `most` is above `moments` by what noise may hide, so steps are shorter than `h` says. Where they are so short
+        that all of them together go no farther than one without noise, each should be as long as `h` allows. Where they
+        would go farther, long ones only forget the gradients before them, and noise is averaged over fewer.
+        """
+        times = steps * float(np.mean(self.moments / self.most))
+        return self.of(max(self.h, min(math.sqrt(self.h * top), self.h * times)))
+
+    def square_of_margins(self, w: Floats) -> float:
+        """The mean square of the margins that these weights (rows) are likely to give."""
+        return float(np.mean(np.square(w @ self.vectors) @ self.moments))
+
     @property
     def _full(self) -> bool:
         """Whether directions mix the features."""

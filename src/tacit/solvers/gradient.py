@@ -4,7 +4,8 @@ Algorithm. Release the second-moment matrix A of the bounded rows once; take T f
 `w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature that A gives
 and v = w + beta (w - the w before it); return the mean of the second half of the iterates. No step looks at the
 objective, and T is fixed beforehand. For several classes the curvature is that of a model which knows their shares
-alone (`tacit.solvers.classes.curvature`), until two gradients that were released differ by more than that allows.
+alone (`tacit.solvers.classes.curvature`), or up to the geometric mean of that and what is safe for any data where
+shorter steps arrive as well (`Curvature.spared`), until two released gradients differ by more than that allows.
 
 Privacy
 -------
@@ -28,7 +29,8 @@ Assumptions: the rows are bounded beforehand; the scales for that are releases o
 Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); C = kappa sqrt(d') with kappa falling from 1 to 0.3
 (squared loss: 0.7) as the noise grows, and rising without limit as it vanishes; the penalty is at least
 0.2 C sqrt(d') / (n mu_g). The noise of the steps is known, and so is the variance that it adds to a margin. Classifiers
-shrink all weights for it at the end, or their probabilities would be too sure.
+shrink all weights for it at the end, or their probabilities would be too sure. Those of several classes also shrink by
+what of the margins is noise, where their steps have come far enough for that to show (`_Steps._kept`).
 
 Steps. For the squared loss A is the curvature itself, and a step leaves little to the next ones but where the noise of
 A hides it: T = 20, and 30 with beta = 0 where nu > 0.01. The slopes of classifiers change by far less than the bound
@@ -62,6 +64,7 @@ FULL_MATRIX = 2_000
 _STEPS, _STEPS_IN_NOISE, _LEAST_STEPS, _MOST_STEPS = 20, 30, 16, 1_200
 _NOISY = 0.1  # of `LinearTask.calm`
 _SHRINKAGE = 0.2
+_LEAST_KEPT = 0.05  # of margins that may be noise alone: their order may still tell something
 _NO_CLIP = 1e6  # times the usual clip: no gradient of a standardised row is that long
 
 
@@ -156,7 +159,8 @@ class _Steps(Algorithm[LinearTask]):
         noise = gate.noise("gradients", sensitivity) / task.n
         l2 = np.zeros(task.d + 1)
         l2[: task.d] = np.maximum(data.penalty.l2, _SHRINKAGE * math.sqrt(task.width / steps) * noise)
-        bound = self._curvature(passes, l2, gate).of(classes.curvature(task, known.weighted))
+        likely = self._curvature(passes, l2, gate).of(classes.curvature(task, known.weighted))
+        bound = likely.spared(steps, task.loss.curvature)
         mechanism = GaussianVector(sensitivity, bound=task.n * clip * passes.heaviest)
         begin = np.zeros((task.outputs, task.d + 1))
         begin[:, -1] = start
@@ -166,13 +170,14 @@ class _Steps(Algorithm[LinearTask]):
 
         mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
         if guard.is_due(task):
-            seen = float(bound.moments @ np.square(bound.vectors.T @ mean[0]))
-            mean *= guard.kept(task, passes, mean, seen, gate)
+            mean *= guard.kept(task, passes, mean, bound.square_of_margins(mean[:1]), gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
             variance = float(bound.moments @ np.square(noise * self._left(bounds, bound.moments)))
             mean[:, -1] -= start
+            if task.loss == MULTINOMIAL:
+                mean *= self._kept(bounds, likely.h, noise, mean)
             mean /= math.sqrt(1.0 + variance * math.pi / 8.0)
             mean[:, -1] += start
             if due:
@@ -212,13 +217,38 @@ class _Steps(Algorithm[LinearTask]):
                 mean += w / tail
         return mean, bounds
 
-    def _left(self, bounds: list[Curvature], moments: Floats) -> Floats:
+    def _kept(self, bounds: list[Curvature], h: float, noise: float, mean: Floats) -> float:
+        """What to keep of margins that have noise in them: the part that is signal, over how far steps have come.
+
+        What the square of margins has more than the noise puts there is signal (James and Stein). Signal that is on its
+        way would still grow, and that makes up for noise; margins are never made larger. Gradients that are clipped
+        have the less curvature: about as much less as the clip is below the norm of a row. As weights grow it falls,
+        so half of that is taken for how long noise is kept.
+        """
+        first = bounds[0]
+        part = min(1.0, self.clip / math.sqrt(self.task.width)) * h / first.h
+        variance = float(first.moments @ np.square(noise * self._left(bounds, first.moments, 0.5 * part)))
+        signal = 1.0 - variance / max(first.square_of_margins(mean), 1e-300)
+        return min(1.0, max(_LEAST_KEPT, signal / max(self._come(bounds, part), 1e-300)))
+
+    def _come(self, bounds: list[Curvature], part: float) -> float:
+        """How far the mean comes towards a minimum, from 0 to 1, if there is this part of the curvature."""
+        moments, tail = bounds[0].moments, self.steps - self.steps // 2
+        w, ahead, come = np.zeros((3, len(moments)))
+        for step, bound in enumerate(bounds):
+            before, w = w, ahead + np.minimum(part * bounds[0].h * moments * bound.inverse, 1.0) * (1.0 - ahead)
+            ahead = w + self.momentum * (w - before)
+            come += w / tail if step >= len(bounds) - tail else 0.0
+        return min(1.0, float(moments @ come) / max(float(moments.sum()), 1e-300))
+
+    def _left(self, bounds: list[Curvature], moments: Floats, part: float = 1.0) -> Floats:
         """The deviation that unit noise in every gradient leaves in the returned mean, for these second moments.
 
-        An iterate is 1 - c times where its step began, c = inverse * curvature. So it reaches the next one 1 + beta
-        times that, and the one after it -beta times.
+        There is this `part` of the curvature that the first step was made for. An iterate is 1 - c times where its step
+        began, c = inverse * curvature. So it reaches the next one 1 + beta times that, and the one after it -beta
+        times.
         """
-        tail, likely = self.steps - self.steps // 2, bounds[0].h * moments + bounds[0].penalty
+        tail, likely = self.steps - self.steps // 2, part * bounds[0].h * moments + bounds[0].penalty
         squares, next_kept, after_kept = np.zeros((3, len(moments)))
         for step, inverse in reversed(list(enumerate(bound.inverse for bound in bounds))):
             reach = float(step >= len(bounds) - tail) + (1.0 + self.momentum) * next_kept - self.momentum * after_kept
