@@ -1,6 +1,7 @@
 """The guard of regressions: when it is due, what it releases, and what becomes of weights that say nothing."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,7 @@ def test_it_is_due_by_public_numbers_and_takes_its_share_from_the_others():
     assert guard.is_due(noisy)
     assert not guard.is_due(calm)
     assert not guard.is_due(task("logistic", 500, 40, epsilon=0.3))
+    assert not guard.is_due(replace(noisy, y_bounds=(0.0, 9.0)))  # their middle may be far from the target
     releases = (Release("one", "gaussian", share=0.2), Release("two", "gaussian", share=0.3, count=4))
     assert guard.planned(calm, releases) == releases
     found = guard.planned(noisy, releases)
@@ -123,16 +125,16 @@ def test_weights_are_kept_as_far_as_they_agree(deviation, sums, kept):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_regression_on_nothing_is_hardly_worse_than_its_mean():
-    """Of 60 columns that say nothing, slopes are noise; rows in parts give the same model."""
+    """Of 200 columns that say nothing, slopes are noise; rows in parts give the same model."""
     scores, plain = [], []
-    for seed in range(6):
-        X, y, _ = rows(1500, 60, seed=seed + 10)
-        model = LinearRegression(epsilon=0.3, y_bounds=(-3.0, 3.0), random_state=seed, delta=1e-5)
+    for seed in range(4):
+        X, y, _ = rows(4000, 200, seed=seed + 10)
+        model = LinearRegression(epsilon=0.3, random_state=seed, delta=1e-5)
         scores.append(model.fit(X, y).score(X, y))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(guard, "is_due", lambda _: False)
             plain.append(clone(model).fit(X, y).score(X, y))
-    assert np.mean(scores) > -0.02
-    assert np.mean(plain) < np.mean(scores) - 0.1
+    assert np.mean(scores) > -0.015
+    assert np.mean(plain) < np.mean(scores) - 0.03
     again = clone(model).fit_blocks([(X[:400], y[:400]), (X[400:], y[400:])])
     np.testing.assert_array_equal(again.coef_, model.coef_)

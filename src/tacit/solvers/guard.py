@@ -13,9 +13,10 @@ of the targets that they stand for; the ratio comes out above 1 then.
 Privacy. One vector of two numbers, which is a sum over rows. `tacit.blocks.agreement` derives its sensitivity: sqrt(2),
 and 2 for replace-one. Weights and what margins are divided by are functions of what was released before.
 
-Rules (in n, d, epsilon and delta alone). It is due where nu = (d + 1) / (n mu) is above a quarter, and gets 8% of what
-the algorithm may spend, or less where n mu is above 280: as much as tells the ratio to a few hundredths. Where the
-noise of a sum is above 0.3 of n nothing can be told, and weights are zero.
+Rules (in n, d, epsilon, delta and what is declared). It is due where the target has no declared bounds and
+nu = (d + 1) / (n mu) is above a quarter. It gets 8% of what the algorithm may spend, or less where n mu is above 280:
+as much as tells the ratio to a few hundredths. Where the noise of a sum is above 0.3 of n nothing can be told, and
+weights are zero.
 """
 
 import math
@@ -37,8 +38,11 @@ _REACH = 1.5  # deviations, that margins and targets are clipped to
 
 
 def is_due(task: LinearTask) -> bool:
-    """Whether there is so much noise that a constant may be better; from public numbers alone."""
-    return task.loss == SQUARED and task.nu > _NOISY
+    """Whether there is so much noise that a constant may be better; from public numbers alone.
+
+    The middle of declared bounds is no such constant: nothing is known of the target then but by the intercept.
+    """
+    return task.loss == SQUARED and task.y_bounds is None and task.nu > _NOISY
 
 
 def planned(task: LinearTask, releases: tuple[Release, ...]) -> tuple[Release, ...]:
