@@ -31,6 +31,7 @@ def test_a_page_has_its_title_its_command_and_its_rows(module, tmp_path, capsys)
     assert page.endswith("| what | ours | against |\n|---|---|---|\n| one | 2 s | 3 s |\n")
 
 
+@pytest.mark.slow
 def test_every_kernel_is_timed_against_a_product(tmp_path, capsys):
     one_pass.main(["--rows", "700", "--columns", "3", "--words", "60", "--rounds", "1", "--out", str(tmp_path)])
     page = (tmp_path / "pass.md").read_text()

@@ -168,6 +168,7 @@ def test_algorithm_one_by_scipy_makes_the_steps_of_the_library_where_there_is_no
         plain.step(t, *best)
 
 
+@pytest.mark.slow
 def test_the_papers_own_sets_are_measured_where_the_folder_has_them(run, monkeypatch, tmp_path):
     rows = "".join(f"{(-1) ** place} {place + 1}:2 {place + 50}:1\n" for place in range(40))
     (tmp_path / "url_combined").write_text(rows, encoding="ascii")

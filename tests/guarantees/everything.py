@@ -4,6 +4,7 @@ An entry runs on any number of records, for a number of rows that is declared: s
 and PCA solvers join by being registered; a preprocessing step, a score or a protocol is listed here.
 """
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +19,11 @@ from scipy.sparse import csr_array
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from tacit.blocks import Table
-from tacit.bounding import Centring
+from tacit.bounding import Centring, scales
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.norms import MomentScale, NormScale
 from tacit.bounding.scales import MagnitudeScale, PooledScale
+from tacit.bounding.templates import Reader
 from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
 from tacit.federated.protocols import bounds, protocol_for
@@ -127,11 +129,11 @@ class Entry:
 
     def worlds(self, first: Any, others: Any, place: int) -> Iterator[list[tuple[Step, Step]]]:
         """The world with the row `first` (None: without a row), and those with each of the others."""
-        missing = Missing(place, len(self.records) + 1)
-        with transcript(coin=True, row=place, missing=missing if first is None else None) as history:
+        missing, read = Missing(place, len(self.records) + 1), remembered()
+        with read, transcript(coin=True, row=place, missing=missing if first is None else None) as history:
             seen = self._run(first, place, missing)
         for other in others(seen) if callable(others) else others:
-            with transcript(history, missing=missing if other is None else None) as replayed:
+            with read, transcript(history, missing=missing if other is None else None) as replayed:
                 again = self._run(other, place, missing)
             if told(seen) != told(again):
                 raise LeakError("what a run returns differs, where all that it released is the same")
@@ -151,6 +153,32 @@ class Entry:
         if row is None:
             return self.run(self.records, missing)
         return self.run([*self.records[:place], row, *self.records[place:]], None)
+
+
+def remembered() -> Any:
+    """Where histograms are read, what was read of the same numbers before is handed out again: replays repeat them."""
+    known: dict[tuple[Any, ...], Any] = {}
+
+    class Remembering(Reader):
+        """Knows results by all that a reading is given, and by what was read first."""
+
+        def first(self, counts: Any, noise: float) -> Any:
+            self._key = self._n, noise, counts.tobytes()
+            return self._again(self._key, super().first, counts, noise)
+
+        def second(self, counts: Any, noise: float, rough: Any, top: Any) -> Any:
+            key = *self._key, noise, counts.tobytes(), rough.tobytes(), top.tobytes()
+            return self._again(key, super().second, counts, noise, rough, top)
+
+        def _again(self, key: tuple[Any, ...], read: Callable[..., Any], *given: Any) -> Any:
+            if key not in known:
+                result = read(*given)
+                known[key] = copy.deepcopy(result), dict(vars(self)) | {"_logs": self._logs.copy()}
+            result, state = known[key]
+            vars(self).update(state | {"_logs": state["_logs"].copy()})  # the one array that a later reading changes
+            return copy.deepcopy(result)
+
+    return patch.object(scales, "Reader", Remembering)
 
 
 @contextmanager
