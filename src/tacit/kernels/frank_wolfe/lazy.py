@@ -16,17 +16,15 @@ def lazy_step(
     """Add `gain` to weight j: what rows add to the sums of margin times entry, `rates`, changes.
 
     Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
-    in `noted`; returns how many. Where the rows of the column have many entries (about), the sums are taken anew by columns,
-    which are the same whole numbers.
+    in `noted`; returns how many. Where a column has many rows, the sums are taken anew by columns, which are the same
+    whole numbers.
     """
     entries, (bits, starts, rows, values) = listed
     data, indices, indptr, bound = entries
     noted, marks = notes
     first, last = starts[j >> bits], starts[(j >> bits) + 1]
     count, mask = 0, (1 << bits) - 1
-    held = (last - first >> bits) * (
-        len(rows) / len(margins)
-    )  # entries of the rows of a column, as rows are on average
+    held = (last - first >> bits) * (len(rows) / len(margins))  # entries of its rows, were rows alike
     anew = len(values) > 0 and 2 * held > len(rows) + len(rates)
     for p in range(first, last):
         if rows[p] & mask != j & mask:
