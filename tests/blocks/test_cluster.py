@@ -284,6 +284,27 @@ def test_rows_that_are_others_when_they_are_computed_again_stop_the_fit(client, 
     place.close()
 
 
+def test_a_pass_is_one_task_for_each_worker_that_has_rows(client, monkeypatch):
+    """Once it is known which rows each has: the first pass over them is a task for every part."""
+    watched, place = Watched(client), Cluster(client)
+    monkeypatch.setattr(place, "_client", watched)
+    monkeypatch.setattr(cluster_room, "_ANSWERS", 64)
+    parts = place.spooled([Partition(dask.delayed(X[k::9]), None, None) for k in range(9)])
+    lengths = [len(X[k::9]) for k in range(9)]
+    count = lambda part: sum(len(table) for table, _ in part.tables())  # noqa: E731
+    for _ in range(3):
+        assert list(place.run(count, parts)) == lengths  # in the order of the parts
+    homes = {home.address for home in place._homes.values()}
+    (_, (alone, _)), (_, (together, _)) = watched.sent[1], watched.sent[-1]
+    assert [len(some) for some in alone] == [1] * 9
+    assert len(together) == len(homes) <= 2
+    monkeypatch.setattr(cluster_room, "_TASK", 2 * X[::9].nbytes)  # of long parts each task reads few
+    assert list(place.run(count, parts)) == lengths
+    assert max(len(some) for some in watched.sent[-1][1][0]) <= 2
+    place.close()
+    assert tasks_on(client) == []
+
+
 # ---- what is told, and to whom
 
 
