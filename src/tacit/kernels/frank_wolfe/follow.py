@@ -65,7 +65,7 @@ def put_right(
             if kind == IN_BUCKETS:
                 # A bucket is never below its score, so most need not be looked up.
                 if other_octave(was, now) and whole_octave(now) > whole_octave(was):
-                    promote(column, now, buckets)
+                    promote(indices[k], now, buckets)
             elif change != 0 and marks[column] != t:
                 marks[column] = t
                 noted[noticed] = column

@@ -10,6 +10,7 @@ from tacit.problems.compiled import kernel
 
 _DEARER = 0.6  # of all entries: more of them are put right one by one in more time than all are summed by columns
 
+
 @kernel
 def lazy_step(
     t: int, j: int, gain: float, listed: Listed, unit: float, margins: Floats, rates: Integers, notes: Notes

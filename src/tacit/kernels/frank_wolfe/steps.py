@@ -92,13 +92,14 @@ def _look(t: int, j: int, gain: float, problem: Problem, state: State) -> tuple[
                 met[met[-1]] = i
                 met[-1] += 1
         elif sweeps[t] and following < met[-1]:
-            i = np.uint64(met[following])
+            row = met[following]
+            i = np.uint64(row)
             following += 1
         else:
             return count, held
         margin = scale * margins[i]
         if curvature * abs(margin - anchors[i]) > spare:
-            steep = slope_at(i, margin, rule)
+            steep = slope_at(row, margin, rule)
             if abs(steep - slopes[i]) > spare:
                 moved[count], were[count] = i, slopes[i]
                 slopes[i], anchors[i] = steep, margin
