@@ -140,7 +140,7 @@ class PcaPage(Page):
             counts += [f"{most}", "100"]
             for row, model in zip(rows, LABELS.values(), strict=True):
                 found = self.results.values("accuracy", "table", name, model)
-                fewer = f" (of {len(found)})" if 0 < len(found) < most else ""
+                fewer = f" ({len(found)} SVMs)" if 0 < len(found) < most else ""
                 row += [spread(found, 1, 100.0) + fewer, paper.TABLE_3[model][place] if model in paper.TABLE_3 else "-"]
         return lines(["accuracy, %", *head], [*rows, counts] if names else ())
 
