@@ -14,7 +14,8 @@ outer products have a non-negative inner product). Gaussian, so the plan is exac
   same. Off the diagonal that is sqrt(2) times the noise of "gauss" for the same guarantee.
 
 The eigenvectors are those of the released matrix. The matrix is kept as a packed triangle, which takes the noise in
-place: 8 d (d + 1) / 2 bytes and no second copy of that size, except up to 2,000 columns.
+place: 8 d (d + 1) / 2 bytes and no second copy of that size, except up to 2,000 columns; from 50 components on their
+search takes 128 d k bytes more.
 
 Assumptions: mean and radius were declared or released in the same plan.
 
