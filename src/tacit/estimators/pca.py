@@ -1,5 +1,6 @@
 """`PCA`: principal components under differential privacy."""
 
+import math
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -14,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
+from tacit.blocks.here import ThisMachine, rows_of
 from tacit.blocks.lazy import BlockTable
 from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import ROWS, opened
-from tacit.blocks.table import Table, canonical
+from tacit.blocks.table import Table, canonical, stays_sparse
 from tacit.blocks.validate import is_lazy, validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
@@ -140,9 +142,11 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if is_lazy(X):
             return self.fit_blocks(X)
         self._check_parameters()
-        table = Table.of(canonical(self._validated(X)))
-        task, solver = self._asked(table, streamed=False)
-        return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        X = canonical(self._validated(X))
+        with ThisMachine(math.inf) as place:
+            table = rows_of(X, place)
+            task, solver = self._asked(table.shape, sparse=stays_sparse(X))
+            return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def fit_blocks(self, blocks: Any) -> "PCA":
         """Fit on rows that together may be larger than memory, spending the whole budget.
@@ -157,10 +161,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         self._check_parameters()
         with opened(blocks) as reading:
-            reading.check_here("PCA")
-            rows = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
-            task, solver = self._asked(table := rows.table(), streamed=True)
-            return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+            table = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
+            rows = table.components_rows()
+            task, solver = self._asked(table.shape, sparse=isinstance(rows, Table), streamed=True)
+            return self._keep(task, private_fit(task, solver, rows, seed=self.random_state, verbose=int(self.verbose)))
 
     @lazily
     def transform(self, X: Any) -> Floats:
@@ -227,9 +231,9 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._truths = truths(X, trusted=self.trust_dtypes)
         return validated(self, X, **ROWS, ensure_min_samples=2)
 
-    def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
-        """The public facts of a fit, and the solver for them."""
-        n, d = table.n, table.d
+    def _asked(self, shape: tuple[int, int], *, sparse: bool, streamed: bool = False) -> tuple[ComponentsTask, Solver]:
+        """The public facts of a fit, and the solver for them; `sparse` for rows that stay so."""
+        n, d = shape
         most = min(n, d)
         by_rule = self.n_components is None or self._keeps_those_above_noise
         k = most if by_rule else int(self.n_components)  # type: ignore[arg-type]
@@ -241,10 +245,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             unit=Unit("row", n),
             d=d,
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
-            sparse=table.sparse,
+            sparse=sparse,
             streamed=streamed,
             row_norm=number(self.row_norm),
-            bounds=self._bounds_of(table),
+            bounds=self._bounds_of(d, sparse=sparse),
             k=k,
             center=bool(self.center),
             center_norm=number(self.center_norm),
@@ -254,10 +258,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             task = replace(task, k=min(most, solvers.most_candidates(solver, d)))
         return task, solver
 
-    def _bounds_of(self, table: Table) -> Bounds | None:
+    def _bounds_of(self, d: int, *, sparse: bool) -> Bounds | None:
         """The declared bounds of the columns."""
         typed = () if self.row_norm is not None else self._truths
-        return Bounds.of(self.bounds, table.d, getattr(self, "feature_names_in_", None), typed, sparse=table.sparse)
+        return Bounds.of(self.bounds, d, getattr(self, "feature_names_in_", None), typed, sparse=sparse)
 
     def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""

@@ -27,7 +27,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix
 from tacit.problems.task import ComponentsTask
@@ -83,7 +83,7 @@ class _SecondMoments(Algorithm[ComponentsTask]):
         """The second moments."""
         return (Release("second moments", "gaussian", share=share),)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Eigenvectors of the noisy matrix."""
         d = self.task.d
         sensitivity = data.moment_sensitivity()

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.task import ComponentsTask
@@ -76,7 +76,7 @@ class _Iterations(Algorithm[ComponentsTask]):
         products = Release("products", "gaussian", share=STEPS_SHARE * share, count=self.steps)
         return products, *last_releases(share)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
         V = random_start(self.task, gate)
         sensitivity = data.product_sensitivity(columns(self.task))

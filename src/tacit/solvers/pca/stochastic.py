@@ -27,7 +27,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.declared import declared_size
@@ -107,7 +107,7 @@ class _AveragedSteps(Algorithm[ComponentsTask]):
         steps = Release("steps", "gaussian", share=left, count=self.steps, sampling=self.sampling)
         return *first, steps, *last_releases(share)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Components in the span of the averaged products."""
         task, sampling, square = self.task, self.sampling, data.radius**2
         mean = first_products(task, data, gate)
