@@ -56,6 +56,15 @@ def test_storage_order_blocks_and_threads_change_no_bit(model, y, tmp_path, monk
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("solver", ["text", "one-shot"])
+def test_text_is_the_same_in_any_order(solver):
+    rng = np.random.default_rng(0)
+    words, y = random_array((400, 1_200), density=0.01, rng=rng).tocsr(), rng.integers(0, 2, size=400)
+    model, order = LogisticRegression(epsilon=2.0, classes=[0, 1], solver=solver), rng.permutation(400)
+    np.testing.assert_array_equal(fitted(model, words[order], y[order]), fitted(model, words, y))
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("solver", PCA_SOLVERS)
 def test_components_are_the_same_too(solver, tmp_path, monkeypatch):
     def components(rows, fit="fit"):
