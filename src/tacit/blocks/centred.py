@@ -113,7 +113,7 @@ class DenseRows:
     def sum(self, about: Centre) -> Floats:
         """The sum of x - centre, clipped to the radius."""
         power = MEAN - _power(about.radius)
-        return _sum(self._seen(OnGrid(Cleared(self.bounds), about, power, np.float64)), _column_sums).floats(-power)
+        return _sum(self._seen(partial(_rows_of, Cleared(self.bounds))), _column_sums, about, power).floats(-power)
 
     def sum_sensitivity(self, about: Centre) -> Sensitivity:
         """Of `sum`."""
@@ -264,8 +264,12 @@ def counts_between(values: Floats, edges: Floats, zeros: bool) -> Integers:
     return np.bincount(places, minlength=bins).astype(np.int64)
 
 
-def _column_sums(block: Block[Any]) -> Integers:
-    return block.rows.sum(axis=0).astype(np.int64)
+def _rows_of(cleared: Cleared, raw: Raw) -> Any:
+    return cleared(raw.X)
+
+
+def _column_sums(X: Any, about: Centre, power: int) -> Integers:
+    return kernels.summed(X, about.mean, about.radius, math.ldexp(1.0, power)).astype(np.int64)
 
 
 def _pieces(block: Block[Any], size: int = _PIECE) -> Iterator[tuple[Floats, Floats]]:

@@ -67,7 +67,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The algorithm by its name, or an object of `tacit.solvers.pca` with its options, such as `Stochastic(clip=0.5)`.
         The names are "auto", "gauss", "stochastic", "variance-reduced", "power" and "mod-sulq". "auto" is "gauss" if
         its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else "stochastic", or "power"
-        on streams and for replace-one neighbours.
+        for replace-one neighbours and blocks of sparse rows.
     memory_limit : float, default=2e9
         Bytes that the matrix of "gauss" and "mod-sulq" may take: 4 d (d + 1).
     whiten : bool, default=False
@@ -138,7 +138,11 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
-        """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
+        """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget.
+
+        Sparse rows of up to 256 columns are taken for dense ones, a few at a time. Dask arrays and data frames stay on
+        the workers of the active client; without a client this machine computes them, a partition at a time.
+        """
         if is_lazy(X):
             return self.fit_blocks(X)
         self._check_parameters()
@@ -155,9 +159,9 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         blocks : files, table, or iterable of blocks
             As for linear models: Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or blocks of
-            rows, which may be sparse. "gauss" and "mod-sulq" make a pass for the row norm (unless declared), for the
-            mean, for the radius and for the matrix; "power" one for each step in its place, and two more. The result
-            is that of `fit` with the same solver, to the last bit.
+            rows, which may be sparse. There are passes for the row norm (unless declared), the mean and the radius.
+            "gauss" and "mod-sulq" make one more, for the matrix. For the others bounded rows are held, in memory or in
+            a scratch file. The result is that of `fit` with the same solver, to the last bit.
         """
         self._check_parameters()
         with opened(blocks) as reading:

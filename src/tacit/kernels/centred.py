@@ -82,6 +82,18 @@ def on_grid(X: Table, centre: Floats, radius: float, unit: float, out: Table, no
 
 
 @kernel
+def summed(X: Table, centre: Floats, radius: float, unit: float) -> Floats:
+    """The sum of the rows of `on_grid`."""
+    row, out = np.empty(X.shape[1]), np.zeros(X.shape[1])
+    for i in range(len(X)):
+        _centred(X[i], centre, row)
+        _to_steps(row, norm_of(row), unit, radius * SHRINK * unit)
+        for j in range(len(row)):
+            out[j] += row[j]
+    return out
+
+
+@kernel
 def clipped_products(images: Floats, norms: Floats, clip: float, unit: float) -> None:
     """Turn u = V^T x of each row, in its steps, into finer ones; |x| |u|, the norm of x u^T, is at most the clip."""
     for i in range(len(images)):

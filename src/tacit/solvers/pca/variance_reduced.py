@@ -69,7 +69,7 @@ class VarianceReduced(Solver):
     """Means of noisy products over all rows, with corrections over samples between them (DP-VRPCA, corrected).
 
     It serves what `Stochastic` serves, and reads all rows where that reads samples: slower, without sampling error, and
-    else about as accurate. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
+    else about as accurate. It serves add-remove only, and takes no blocks of wide sparse rows, as `Stochastic`.
 
     Privacy: noisy products over all rows, a noisy histogram of lengths unless `clip` is declared, and noisy corrections
     over random samples, which stay secret; then a small noisy matrix and a noisy total.
