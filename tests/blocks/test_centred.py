@@ -109,7 +109,13 @@ def to_the_nearest(monkeypatch):
     def clipped(images, norms, clip, unit):
         images[:] = steps(images, np.linalg.norm(images, axis=1), unit, clip / norms * unit)
 
+    def summed(X, centre, radius, unit):
+        out = np.empty(X.shape)
+        on_grid(X, centre, radius, unit, out, np.empty(len(X)))
+        return out.sum(axis=0)
+
     monkeypatch.setattr(kernels, "on_grid", on_grid)
+    monkeypatch.setattr(kernels, "summed", summed)
     monkeypatch.setattr(kernels, "clipped_products", clipped)
 
 
