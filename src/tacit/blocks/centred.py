@@ -164,9 +164,9 @@ class CentredRows:
     def products(self, V: Floats, clip: float | None = None, places: Integers | None = None) -> Floats:
         """The sum of x u^T, u = V^T x, over all rows or some, each clipped in Frobenius norm; shape (d, p).
 
-        Rows at some places: the places increase. No clip is above R^2, which no term exceeds for V of norm 1.
+        Rows at some places: the places increase. Without a clip it is R^2, which no term exceeds for V of norm 1.
         """
-        clip = self.radius**2 if clip is None else min(clip, self.radius**2)
+        clip = self.radius**2 if clip is None else clip
         steps = math.ldexp(clip, 2 * self.change.power)
         power = PRODUCT - _power(steps)
         kept = self._kept if places is None else self._kept[places]
@@ -196,12 +196,12 @@ class CentredRows:
     def product_sensitivity(self, p: int, clip: float | None = None, stretch: float = 1.0) -> Sensitivity:
         """Of `products` with a V of p columns, all of spectral norm at most `stretch` S.
 
-        A term is clipped to C, at most R^2: it moves the sum by so much. Replace-one: two terms are images of outer
+        A term is clipped to C, or else to R^2: it moves the sum by so much. Replace-one: two terms are images of outer
         products, brought to a ball, which moves them no farther apart: min(2 C, sqrt(2) R^2 S). The grids add to it: V
         is off by sqrt(d p) S 2^-30 at most, and each entry of u by one step, which |x| is multiplied by.
         """
         d, full = self.rows.source.d, self.radius**2 * stretch
-        clip = self.radius**2 if clip is None else min(clip, self.radius**2)
+        clip = self.radius**2 if clip is None else clip
         apart = min(2.0 * clip, math.sqrt(2.0) * full)
         step = math.ldexp(1.0, _power(math.ldexp(clip, 2 * self.change.power)) - PRODUCT - self.change.power)
         grids = 2.0 * math.sqrt(p) * self.radius * step + full * 2.0 ** (1 - VECTOR) * (1.0 + math.sqrt(d * p))
