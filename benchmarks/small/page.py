@@ -21,6 +21,8 @@ ORACLE, DP_SGD = "oracle", "dp-sgd"
 RARE = ", 5% positives"
 ROLES = {"fresh": "fresh", "judges": "judges", "chose": "chose"}
 NAMES = {"accuracy": "accuracy", "auc": "AUC", "r2": "R2"}
+RULES = tuple(f"bounding/{name}" for name in ("linear", "magnitudes", "scales", "templates"))
+RULES += tuple(f"solvers/{name}" for name in ("classes", "curvature", "gradient", "guard"))
 LEAST_SIGNAL, MOST_BEHIND = 5.0, 0.01  # n mu / K from which on a classifier is to be so little behind the majority
 LEAST_DISTANCE = 0.02  # from the constant model to the oracle, of which a share can be told
 
@@ -45,9 +47,8 @@ def is_level(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 def rules() -> str:
     """What tells the rules of the default apart: a fingerprint of the sources that hold them."""
     folder, found = Path(tacit.__file__).parent, hashlib.sha256()
-    solver = (folder / "solvers" / f"{name}.py" for name in ("classes", "curvature", "gradient", "guard"))
-    for path in (*sorted((folder / "bounding").glob("*.py")), *solver):
-        found.update(path.read_bytes())
+    for name in RULES:
+        found.update((folder / f"{name}.py").read_bytes())
     return found.hexdigest()[:8]
 
 
