@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from tacit import save
+from tacit.cli import parser
+from tacit.commands import federate
 from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.returned import Returned, farewells
@@ -116,3 +118,88 @@ def test_predict_reads_a_federated_model(blocks, capsys):
     np.testing.assert_allclose(pd.read_csv("predicted.csv")["prediction"], expected, rtol=1e-9)
     code, _, err = tacit(capsys, "predict", "model.json", "all.csv")
     assert (code, "must have its 3 columns" in err) == (2, True)
+
+
+BY_NAME = """
+[study]
+name = "trial"
+loss = "squared"
+n_rows = 60
+l1_radius = 9.0
+epsilon = inf
+y_bounds = [-9.0, 9.0]
+[[study.members]]
+name = "a"
+labels = true
+[study.members.columns]
+age = [0, 100]
+code = ["1", "2"]
+[[study.members]]
+name = "b"
+labels = true
+[study.members.columns]
+ward = { text = 3 }
+lab = "number"
+[network]
+address = "127.0.0.1:8443"
+"""
+
+
+@pytest.fixture
+def tables_by_name(tmp_path, monkeypatch):
+    """A study on tables as they are, done by the commands' own reading; texts, holes and a column nobody named."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(BY_NAME)
+    (tmp_path / "secret").write_text("sixteen bytes or more")
+    rng = np.random.default_rng(0)
+    a = pd.DataFrame({"who": range(60), "age": rng.uniform(20, 90, 60).round(1), "code": rng.integers(1, 3, 60)})
+    b = pd.DataFrame({"who": range(60), "lab": rng.normal(140, 9, 60).round(1), "ward": rng.choice(["x", "y"], 60)})
+    b["note"] = "unread"
+    y = a["age"] / 20 - (b["ward"] == "x")
+    b.loc[3, "lab"], b.loc[4, "ward"], b.loc[5, "ward"] = np.nan, None, "rare"
+    for name, table in (("a", a), ("b", b)):
+        table.assign(y=y).to_csv(f"{name}.csv", index=False)
+    study = Study.from_toml("study.toml")
+    words = "federate party study.toml --id who --secret secret --label y --data"
+    told = [parser().parse_args([*words.split(), f"{name}.csv", "--name", name]) for name in "ab"]
+    parties = [federate.read_party(one, study) for one in told]
+    outcome = Coordinator(study).run(InProcess([Node(study, party, warn=False) for party in parties]))
+    save(fitted_model(outcome, study), "model.json")
+    for name, sent in farewells(study, outcome.model, b"").items():
+        folder = tmp_path / "state" / "parties" / name
+        folder.mkdir(parents=True)
+        (folder / "part.json").write_text(Returned.read(sent, study, name).part.to_json())
+    pd.DataFrame({"who": [3, 4, 5, 0]}).to_csv("asked.csv", index=False)
+    return a, b, fitted_model(outcome, study)
+
+
+def test_columns_go_by_name_in_every_command(tables_by_name, capsys):
+    a, b, model = tables_by_name
+    assert model.units_["b"].found == (("rare", "x", "y"),)  # without noise all of them are
+    expected = model.predict([a.assign(code=a["code"].astype(str)), b])
+    told = 0.05 * a["age"] - (b["ward"] == "x")
+    assert np.abs(expected - told)[~b.index.isin([3, 4, 5])].max() < 0.1
+    a.merge(b).to_csv("all.csv", index=False)
+    code, _, err = tacit(capsys, "predict", "model.json", "all.csv", "--out", "predicted.csv")
+    assert code == 0, err
+    np.testing.assert_allclose(pd.read_csv("predicted.csv")["prediction"], expected, rtol=1e-9)
+    assert score(capsys, "b", out="b.margins.csv")[0] == 0
+    assert score(capsys, "a", "--add", "b.margins.csv")[0] == 0
+    np.testing.assert_allclose(pd.read_csv("out.csv")["margin"], expected[[3, 4, 5, 0]], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("tables_by_name")
+def test_what_the_study_names_cannot_be_told_otherwise():
+    study = Study.from_toml("study.toml")
+    words = "federate party study.toml --name b --data b.csv --id who --secret secret --label y".split()
+    for more, message in [
+        (["--fill", "lab=0"], "leave out --drop and --fill"),
+        (["--drop", "note"], "leave out --drop and --fill"),
+        (["--id", "lab"], "which is the id or the label"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            federate.read_party(parser().parse_args([*words, *more]), study)
+    pd.read_csv("b.csv").assign(lab="secret").to_csv("b.csv", index=False)
+    with pytest.raises(ValueError, match="'lab'") as caught:
+        federate.read_party(parser().parse_args(words), study)
+    assert "secret" not in str(caught.value)

@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
     part = _part(state / PART, name)
     asked = tables.read_column(arguments.ids, arguments.id, arguments.separator)
     rows = _rows(arguments, study, asked)
-    margins = part.margins(rows.to_numpy())
+    margins = part.margins(rows if study.by_name else rows.to_numpy())
     frame = tables.pandas().DataFrame({arguments.id: asked.to_numpy(), _MARGIN: margins})
     if name == recipient:
         frame[_MARGIN] += part.intercept

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tacit.bounding.magnitudes import LIMIT
+from tacit.federated.declared import Columns, columns_of, width_of
 from tacit.federated.options import (
     Marginals,
     ProtocolOptions,
@@ -46,24 +48,37 @@ class Member:
     ----------
     name : str
         Of the party.
-    n_features : int
-        How many columns it holds.
+    n_features : int, optional
+        How many columns it holds. Where `columns` are declared, it follows from them: columns of the model.
     labels : bool
         Whether it holds the labels.
     receives : {"own", "all", "nothing"}
         What it gets of the model when the study is done: its own columns' part, or all of it.
+    columns : dict, optional
+        Its columns by name, and what each is: `[low, high]` for bounds, a list of texts for categories, "number" for
+        one whose scale is found, "text" for one whose categories are, or `{"text": 50}` for at most so many. Without
+        it, columns are numbers, taken as they are.
     """
 
     name: str
-    n_features: int
+    n_features: int = 0
     labels: bool = False
     receives: Receives = "own"
+    columns: Columns = ()
 
     def __post_init__(self) -> None:
         _check_name("a party", self.name)
         if "/" in self.name:
             raise ValueError(f"a party needs a name without '/', got {self.name!r}")
-        object.__setattr__(self, "n_features", checks.count("n_features", self.n_features))
+        object.__setattr__(self, "columns", columns_of(self.columns))
+        width = width_of(self.columns)
+        if len({column.most for column in self.columns} - {None}) > 1:
+            raise ValueError(
+                f"columns of {self.name!r} whose categories are found must have one number of them at most"
+            )
+        object.__setattr__(self, "n_features", checks.count("n_features", self.n_features or width))
+        if width and self.n_features != width:
+            raise ValueError(f"the columns of {self.name!r} make {width:,} columns of the model: leave out n_features")
         if not isinstance(self.labels, bool):
             raise TypeError(f"labels of a party must be True or False, got {self.labels!r}")
         checks.one_of("receives", self.receives, get_args(Receives))
@@ -158,6 +173,7 @@ class Study:
         if self.masked and len(members) < 2:
             raise ValueError("products='masked' is for products between parties: it needs at least two")
         put(self, "sketch", agreed_sketch(self.sketch))
+        self._check_columns()
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
@@ -165,7 +181,9 @@ class Study:
         budget = Budget.for_rows(self.n_rows, self.epsilon, delta, self.adjacency, stacklevel=4)
         put(self, "epsilon", budget.epsilon)
         put(self, "delta", budget.delta)
-        if self.entry_bound is not None:
+        if self.by_name:
+            put(self, "entry_bound", LIMIT)
+        elif self.entry_bound is not None:
             put(self, "entry_bound", _size("entry_bound", self.entry_bound))
         if self.y_bounds is not None:
             low, high = (checks.real("y_bounds", value) for value in self.y_bounds)
@@ -185,6 +203,23 @@ class Study:
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
+
+    def _check_columns(self) -> None:
+        """Columns are declared of all parties or of none, and their units say what entries are clipped to."""
+        if not self.by_name:
+            return
+        without = [member.name for member in self.members if not member.columns]
+        if without:
+            raise ValueError(f"columns are declared of some parties, and not of {', '.join(without)}")
+        if self.entry_bound not in (None, LIMIT):
+            raise ValueError("leave out entry_bound where columns are declared: each has bounds or a scale of its own")
+        if not self.fit_intercept:
+            raise ValueError("columns that are declared are centred, which needs fit_intercept=True")
+
+    @property
+    def by_name(self) -> bool:
+        """Whether columns are declared, by their names."""
+        return any(member.columns for member in self.members)
 
     @cached_property
     def budget(self) -> Budget:
@@ -294,8 +329,14 @@ class Study:
         tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
         members = values.pop("members")
         lines = toml_table("[study]", values)
-        for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
+        for header, content in tables.items():
             lines += ["", *toml_table(header, content)]
+        for member, told in zip(self.members, members, strict=True):
+            columns = {column.name: column.said for column in member.columns}
+            hidden = {"columns", "n_features"} if columns else {"columns"}
+            told = {name: value for name, value in told.items() if name not in hidden}
+            lines += ["", *toml_table("[[study.members]]", told)]
+            lines += toml_table("[study.members.columns]", columns) if columns else []
         return "\n".join(lines) + "\n"
 
 
