@@ -191,7 +191,21 @@ def test_columns_go_by_name_in_every_command(tables_by_name, capsys):
 @pytest.mark.usefixtures("tables_by_name")
 def test_what_the_study_names_cannot_be_told_otherwise():
     study = Study.from_toml("study.toml")
-    words = "federate party study.toml --name b --data b.csv --id who --secret secret --label y".split()
+    words = [
+        "federate",
+        "party",
+        "study.toml",
+        "--name",
+        "b",
+        "--data",
+        "b.csv",
+        "--id",
+        "who",
+        "--secret",
+        "secret",
+        "--label",
+        "y",
+    ]
     for more, message in [
         (["--fill", "lab=0"], "leave out --drop and --fill"),
         (["--drop", "note"], "leave out --drop and --fill"),
