@@ -231,7 +231,8 @@ def test_what_runs_is_the_plan_and_declared_columns_cost_nothing(protocol):
     outcome, wire = run(study, tables, y)
     asked = [set(requests) for requests in wire.requests]
     assert asked[0] == {"a", "b"}
-    assert asked[1] == {"b"}  # everything of "a" is declared
+    assert asked[1] == {"a", "b"}
+    assert not messages.read(wire.replies[1]["a"]).arrays  # everything of "a" is declared
     assert messages.read(wire.requests[1]["b"]).step == STEP
     assert set(messages.read(wire.replies[1]["b"]).arrays) == {SPREAD, CATEGORIES}
     names = {release.name for release in outcome.plan.plan.releases}
@@ -360,7 +361,7 @@ def test_units_that_no_data_gives_are_refused(change):
     rounds = protocol_for(study).coordinate()
     next(rounds)
     with pytest.raises(RefusedError, match="'b' answered with units that no data gives"):
-        rounds.send({"b": whole | changed})
+        rounds.send({"a": {}, "b": whole | changed})
 
 
 def test_questions_of_another_form_are_refused_and_nothing_is_released():
@@ -368,7 +369,7 @@ def test_questions_of_another_form_are_refused_and_nothing_is_released():
     study = a_study()
     protocol = protocol_for(study)
     for name, question, memory in [
-        ("a", Question(STEP), {}),
+        ("a", Question(STEP, {"more": np.ones(2)}), {}),
         ("b", Question(STEP, {"more": np.ones(2)}), {}),
         ("b", Question("marginals", {}), {}),
     ]:
@@ -395,7 +396,7 @@ def test_mutated_answers_crash_nobody():
         rounds = protocol.coordinate()
         next(rounds)
         try:
-            rounds.send({"b": arrays | {name: array}})
+            rounds.send({"a": {}, "b": arrays | {name: array}})
         except RefusedError:
             refused += 1
     assert refused > 300

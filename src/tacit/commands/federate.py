@@ -80,6 +80,8 @@ def _coordinator(arguments: Namespace) -> int:
     finally:
         coordinator.close()
     print(f"Wrote {arguments.out}.")
+    if outcome.left:
+        print(f"Without {', '.join(outcome.left)}: not required, and not there in time.")
     print(
         f"{outcome.guarantee}; {outcome.n_rounds} rounds, {sum(outcome.uplink_bytes.values()):,} bytes from the parties"
     )

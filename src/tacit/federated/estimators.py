@@ -93,6 +93,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self._moments = model.facts.get("moments")
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
+        self.left_ = outcome.left
         return self
 
     @property

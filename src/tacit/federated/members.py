@@ -29,6 +29,9 @@ class Member:
         Its columns by name, and what each is: `[low, high]` for bounds, a list of texts for categories, "number" for
         one whose scale is found, "text" for one whose categories are, or `{"text": 50}` for at most so many. Without
         it, columns are numbers, taken as they are.
+    required : bool
+        Whether the study waits for it. If not, and it does not answer in time, the study goes on without its columns,
+        and it takes no part in this study any more.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Member:
     labels: bool = False
     receives: Receives = "own"
     columns: Columns = ()
+    required: bool = True
 
     def __post_init__(self) -> None:
         check_name("a party", self.name)
@@ -50,8 +54,9 @@ class Member:
         object.__setattr__(self, "n_features", checks.count("n_features", self.n_features or width))
         if width and self.n_features != width:
             raise ValueError(f"the columns of {self.name!r} make {width:,} columns of the model: leave out n_features")
-        if not isinstance(self.labels, bool):
-            raise TypeError(f"labels of a party must be True or False, got {self.labels!r}")
+        for what in ("labels", "required"):
+            if not isinstance(getattr(self, what), bool):
+                raise TypeError(f"{what} of a party must be True or False, got {getattr(self, what)!r}")
         checks.one_of("receives", self.receives, get_args(Receives))
 
 

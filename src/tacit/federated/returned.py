@@ -102,7 +102,7 @@ def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
     facts, told = model.facts, {}
     for member in study.members:
         name = member.name
-        if member.receives == "nothing":
+        if member.receives == "nothing" or name not in model.coefs:
             continue
         part = Part(
             study.digest,

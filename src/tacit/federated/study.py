@@ -128,6 +128,7 @@ class Study:
             raise ValueError("products='masked' is for products between parties: it needs at least two")
         put(self, "sketch", agreed_sketch(self.sketch))
         self._check_columns()
+        self._check_optional()
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
@@ -169,6 +170,22 @@ class Study:
             raise ValueError("leave out entry_bound where columns are declared: each has bounds or a scale of its own")
         if not self.fit_intercept:
             raise ValueError("columns that are declared are centred, which needs fit_intercept=True")
+
+    def _check_optional(self) -> None:
+        """Who may leave: not the party that speaks for the labels, and only where the others can go on."""
+        if not self.optional:
+            return
+        if not isinstance(self.protocol, Marginals) or self.masked:
+            raise ValueError(
+                "required=false is for protocol 'marginals' with products='local': others need all parties"
+            )
+        if self.label_holder in self.optional:
+            raise ValueError(f"{self.label_holder!r} speaks for the labels: it is required. Name a party last that is")
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The parties that the study can go on without."""
+        return frozenset(member.name for member in self.members if not member.required)
 
     @property
     def by_name(self) -> bool:

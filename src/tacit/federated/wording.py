@@ -65,6 +65,8 @@ ATTRIBUTES = """coefs_ : dict of ndarray
         Exchanges between the coordinator and the parties, the first greeting included.
     uplink_bytes_ : dict of int
         How much each party sent.
+    left_ : tuple of str
+        The parties that were not required, and left: the model has no columns of theirs.
 
     Notes
     -----

@@ -165,7 +165,12 @@ def federated(model: Any) -> Sizes:
     parties = list(model.coefs_) if isinstance(model.coefs_, dict) else []
     if not parties or not all(isinstance(getattr(model, name), dict) for name in names):
         raise ValueError(f"{', '.join(names)} must name the parties")
-    if not all(set(getattr(model, name)) == set(parties) for name in names):
+    left = getattr(model, "left_", ())
+    if not isinstance(left, tuple) or not all(isinstance(name, str) for name in left) or set(left) & set(parties):
+        raise ValueError("left_ must name the parties that left")
+    if not all(
+        set(getattr(model, name)) == set(parties) | (set(left) if name == "uplink_bytes_" else set()) for name in names
+    ):
         raise ValueError(f"{', '.join(names)} must be about the same parties")
     for party, coef in model.coefs_.items():
         _party(model, party, coef)

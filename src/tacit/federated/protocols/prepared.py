@@ -1,7 +1,7 @@
 """Studies whose columns are declared by name: a round in which parties find units, and then any protocol.
 
 Rounds, after the greeting:
-    columns     by parties that have numbers without bounds, or texts without categories: their units
+    columns     where a party has numbers without bounds, or texts without categories: its units
     ...         those of the protocol, on columns in units, with entries within 3
 
 The releases of the first round are in the plan of the protocol (`Protocol.promise`). A party remembers what it found,
@@ -43,10 +43,12 @@ class Prepared(Protocol):
     def coordinate(self) -> Rounds:
         """Units, then the rounds of the protocol."""
         members = self.study.members
-        asked = {member.name: Question(STEP) for member in members if units.finds(member.columns)}
-        answers: Mapping[str, Arrays] = (yield asked) if asked else {}
-        found = {member.name: self._units(member.name, answers.get(member.name, {})) for member in members}
+        answers: Mapping[str, Arrays] = {name: {} for name in self.study.names}
+        if any(units.finds(member.columns) for member in members):
+            answers = yield {name: Question(STEP) for name in self.study.names}
+        found = {name: self._units(name, answer) for name, answer in answers.items()}
         model = yield from self._inner.coordinate()
+        found = {name: found[name] for name in model.coefs}
         coefs, intercept = in_users_units(model.coefs, model.intercept, found)
         return Model(coefs, intercept, {**model.facts, "units": found})
 
@@ -58,8 +60,8 @@ class Prepared(Protocol):
         """The step "columns", or one of the protocol's."""
         cells = Cells(holding.X, holding.texts)
         if question.step == STEP:
-            if question.arrays or not units.finds(self.study.member(holding.name).columns):
-                raise RefusedError("the step 'columns' is not for this party, or was asked with arrays")
+            if question.arrays:
+                raise RefusedError("the step 'columns' takes no arrays")
             found = units.find(self.study, holding.name, cells, gate)
             return Answer(found, found)
         own = {name: memory[name] for name in (SPREAD, CATEGORIES) if name in memory}
