@@ -1,14 +1,18 @@
 """`tacit federate score` and `tacit predict` on what a study left behind."""
 
 import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tacit import save
-from tacit.cli import parser
-from tacit.commands import federate
+from tacit.cli import main, parser
+from tacit.commands import federate, federate_score
 from tacit.federated import Coordinator, Node, Party, Study, fitted_model
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.returned import Returned, farewells
@@ -217,3 +221,60 @@ def test_what_the_study_names_cannot_be_told_otherwise():
     with pytest.raises(ValueError, match="'lab'") as caught:
         federate.read_party(parser().parse_args(words), study)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("tables_by_name")
+def test_margins_go_over_the_network(capsys, monkeypatch):
+    assert tacit(capsys, "federate", "keys", "--config", "study.toml", "--all")[0] == 0
+    scorers, codes = {}, []
+    network = ["--network", "--secret", "secret"]
+    words = ["federate", "score", "study.toml", "--id", "who", "--ids", "asked.csv", "--to", "a", *network]
+    then = {  # while a party waits for its requests, the next command is run
+        "b": [*words, "--name", "a", "--data", "a.csv", "--out", "sent.csv"],
+        "a": ["federate", "score", "study.toml", "--coordinator", "--to", "a"],
+    }
+
+    class Wire(InProcess):
+        def farewell(self):
+            codes.append("farewell")
+
+    @contextmanager
+    def listening(_, public_keys, *__):
+        assert sorted(public_keys.values()) == ["a", "b"]
+        yield Wire(scorers.values())
+
+    def serve(scorer, *_):
+        scorers[scorer.name] = scorer
+        codes.append(main(then[scorer.name]))
+
+    for name, parts in (("link", {"listening": listening}), ("node", {"serve": serve})):
+        monkeypatch.setitem(sys.modules, f"tacit.federated.transports.flower.{name}", SimpleNamespace(**parts))
+    monkeypatch.setattr(federate_score, "require_engine", lambda: None)
+    code, out, err = tacit(capsys, *words, "--name", "b", "--data", "b.csv")
+    assert (code, codes) == (0, ["farewell", 0, 0]), err
+    assert "a was sent 4 margins" in out
+    assert "not private" in err
+    assert score(capsys, "b", out="b.margins.csv")[0] == 0
+    assert score(capsys, "a", "--add", "b.margins.csv")[0] == 0
+    sent, added = pd.read_csv("sent.csv"), pd.read_csv("out.csv")
+    assert sent["who"].tolist() == added["who"].tolist() == [3, 4, 5, 0]
+    np.testing.assert_allclose(sent["margin"], added["margin"], rtol=1e-12)
+    for more, message in [
+        (["--name", "a", "--data", "a.csv"], "with --out"),
+        (["--name", "a", "--data", "a.csv", "--out", "x.csv", "--add", "b.margins.csv"], "leave out --add"),
+        (["--name", "a"], "a party needs --data"),
+    ]:
+        code, _, err = tacit(capsys, *words, *more)
+        assert (code, message in err) == (2, True), err
+    code, _, err = tacit(capsys, *words[:-2], "--name", "b", "--data", "b.csv")
+    assert (code, "needs the parties' --secret" in err) == (2, True), err
+
+
+@pytest.mark.usefixtures("tables_by_name")
+def test_who_left_the_study_sends_and_gets_no_margins(capsys):
+    path = Path("state/parties/b/part.json")
+    path.write_text(path.read_text().replace('"parties": ["a", "b"]', '"parties": ["b"]'))
+    code, _, err = score(capsys, "b")
+    assert (code, "'a' left the study" in err) == (2, True), err
+    code, _, err = score(capsys, "b", to="b")
+    assert code == 0, err  # alone it needs nobody's margins

@@ -60,7 +60,7 @@ def _keys(arguments: Namespace) -> int:
 def _coordinator(arguments: Namespace) -> int:
     """Wait for the parties, ask them, and write the model."""
     state = state_folder(arguments, "coordinator")
-    study, network = _agreed(arguments.config, state), Network.from_toml(arguments.config)
+    study, network = agreed(arguments.config, state), Network.from_toml(arguments.config)
     require_engine()
     public_keys = public_keys_of(study, network)
     check_certificate(network)
@@ -94,7 +94,7 @@ def _party(arguments: Namespace) -> int:
     require_engine()
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
-    study = _agreed(arguments.config, state)
+    study = agreed(arguments.config, state)
     if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
     if study.masked and arguments.secret is None:
@@ -248,7 +248,7 @@ def outline(config: Path) -> Study:
     return Proposal.from_toml(config).model if is_proposal(config) else Study.from_toml(config)
 
 
-def _agreed(config: Path, state: Path) -> Study:
+def agreed(config: Path, state: Path) -> Study:
     """The study of a file, with the number of people whom all parties have if that had to be found."""
     if not is_proposal(config):
         return Study.from_toml(config)

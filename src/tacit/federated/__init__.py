@@ -15,6 +15,7 @@
     journal          what survives a crash
     cap              what all studies of a party may give away together
     returned         the model as it comes back to the parties
+    scoring          margins for one recipient, over the network
     sent             every message that a party sent, decoded
     store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids

@@ -42,6 +42,8 @@ class Part:
         Of the whole model; it is added once.
     units : Units, optional
         Of columns that go by name.
+    parties : tuple of str
+        Those in the model, in their order; none: all of the study.
     """
 
     study: str
@@ -52,6 +54,7 @@ class Part:
     row_norm: float
     intercept: float
     units: Units | None = None
+    parties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.study, str) or not isinstance(self.party, str):
@@ -62,6 +65,9 @@ class Part:
         if not self.coef or any(number >= len(self.coef) for number in self.features):
             raise ValueError("features must be numbers of the party's columns")
         put(self, "intercept", checks.real("intercept", self.intercept))
+        put(self, "parties", tuple(self.parties))
+        if not all(isinstance(name, str) for name in self.parties):
+            raise ValueError("parties of a model go by their names")
         if isinstance(self.units, Mapping):
             put(self, "units", Units.from_dict(self.units))
         if self.units is not None and (not isinstance(self.units, Units) or len(self.units.scale) != len(self.coef)):
@@ -113,6 +119,7 @@ def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
             float(facts.get("row_norms", {}).get(name, math.inf)),
             float(model.intercept),
             facts.get("units", {}).get(name),
+            tuple(model.coefs),
         )
         arrays = {"part": np.frombuffer(part.to_json().encode(), dtype=np.uint8)}
         if member.receives == "all":
@@ -154,4 +161,6 @@ def _content(arrays: Mapping[str, Any], study: Study, party: str) -> tuple[Part,
     own = () if part.units is None else part.units.columns
     if (part.study, part.party, len(part.coef), own) != (study.digest, party, member.n_features, member.columns):
         raise RefusedError("the part of the model is another party's")
+    if not set(part.parties) <= set(study.names) or (part.parties and party not in part.parties):
+        raise RefusedError("the part of the model is of other parties than the study's")
     return part, arrays["model"].tobytes() if "model" in arrays else None
