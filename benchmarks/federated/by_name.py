@@ -5,8 +5,6 @@
 Writes benchmarks/results/federated_by_name.md.
 """
 
-import argparse
-import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ import pandas as pd
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.federated.masked import mean
+from benchmarks.federated.masked import mean, write
 from benchmarks.frame import Floats
 from tacit.federated import FederatedLogisticRegression, Marginals, Party
 
@@ -86,44 +84,34 @@ def judged(rows: int, seed: int, products: str) -> dict[str, float]:
     return scores
 
 
-def page(rows: int, seeds: int) -> str:
-    """The table."""
+def table(rows: int, seeds: int) -> list[str]:
+    """AUC of all ways, of so many people."""
     found: dict[str, dict[str, list[float]]] = {"local": defaultdict(list), "masked": defaultdict(list)}
     for products, scores in found.items():
         for seed in range(seeds):
             for way, value in judged(rows, seed, products).items():
                 scores[way].append(value)
     lines = [f"| {w} | {mean(found['local'][w])} | {mean(found['masked'][w])} |" for w in ["the truth", *ways()]]
+    head = '| columns | `products="local"`, labels shared | `products="masked"`, labels held |'
+    return [f"**{rows:,} people.**", "", head, "|---|---|---|", *lines, ""]
+
+
+def page(sizes: list[int], seeds: int) -> str:
+    """All tables."""
     return "\n".join(
         [
             "# Tables as organisations have them",
             "",
             f"`python -m benchmarks.federated.by_name`. Age and income at one party, creatinine (a tenth of it missing)"
-            f" and the ward at another, {rows:,} people, logistic loss; epsilon = {EPSILON:g}, delta = {DELTA:g},"
-            f" add-remove, l1 radius {RADIUS:g}. AUC on {TESTED:,} other people, mean ± standard error over {seeds}"
-            " seeds of data and noise. The radius is the same number in all rows, and not the same ball: where columns"
-            " go by name it is of columns with a size of about 1.",
+            f" and the ward at another, logistic loss; epsilon = {EPSILON:g}, delta = {DELTA:g}, add-remove, l1 radius"
+            f" {RADIUS:g}. AUC on {TESTED:,} other people, mean ± standard error over {seeds} seeds of data and noise."
+            " The radius is the same number in all rows, and not the same ball: where columns go by name it is of"
+            " columns with a size of about 1.",
             "",
-            '| columns | `products="local"`, labels shared | `products="masked"`, labels held |',
-            "|---|---|---|",
-            *lines,
-            "",
+            *(line for rows in sizes for line in table(rows, seeds)),
         ]
     )
 
 
-def main() -> None:
-    """Measure, and write the page."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--seeds", type=int, default=5)
-    arguments.add_argument("--rows", type=int, default=20_000)
-    arguments.add_argument("--out", type=Path, default=PAGE)
-    told = arguments.parse_args()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        told.out.write_text(page(told.rows, told.seeds), encoding="utf8")
-    print(told.out.read_text(encoding="utf8"))
-
-
 if __name__ == "__main__":
-    main()
+    write(__doc__, [20_000], PAGE, page)

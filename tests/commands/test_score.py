@@ -37,6 +37,14 @@ address = "127.0.0.1:8443"
 """
 
 
+def keep_parts(study, outcome):
+    """What the parties get of the model, in their state folders."""
+    for name, told in farewells(study, outcome.model, b"").items():
+        folder = Path("state") / "parties" / name
+        folder.mkdir(parents=True)
+        (folder / "part.json").write_text(Returned.read(told, study, name).part.to_json())
+
+
 @pytest.fixture
 def blocks(tmp_path, monkeypatch):
     """A study that is done, in the working folder; the parties' columns, with their ids."""
@@ -48,10 +56,7 @@ def blocks(tmp_path, monkeypatch):
     outcome = Coordinator(study).run(InProcess([Node(study, Party(X[n], y, name=n), warn=False) for n in X]))
     model = fitted_model(outcome, study)
     save(model, "model.json")
-    for name, told in farewells(study, outcome.model, b"").items():
-        folder = tmp_path / "state" / "parties" / name
-        folder.mkdir(parents=True)
-        (folder / "part.json").write_text(Returned.read(told, study, name).part.to_json())
+    keep_parts(study, outcome)
     frames = {
         name: pd.DataFrame(block, columns=[f"{name}{j}" for j in range(block.shape[1])]).assign(who=range(100, 160))
         for name, block in X.items()
@@ -169,10 +174,7 @@ def tables_by_name(tmp_path, monkeypatch):
     parties = [federate.read_party(one, study) for one in told]
     outcome = Coordinator(study).run(InProcess([Node(study, party, warn=False) for party in parties]))
     save(fitted_model(outcome, study), "model.json")
-    for name, sent in farewells(study, outcome.model, b"").items():
-        folder = tmp_path / "state" / "parties" / name
-        folder.mkdir(parents=True)
-        (folder / "part.json").write_text(Returned.read(sent, study, name).part.to_json())
+    keep_parts(study, outcome)
     pd.DataFrame({"who": [3, 4, 5, 0]}).to_csv("asked.csv", index=False)
     return a, b, fitted_model(outcome, study)
 

@@ -37,7 +37,7 @@ from tacit.federated.units import CATEGORIES, SPREAD, Units
 from tacit.privacy import Gate, NoiseSource
 from tests.federated.conftest import SECRET, Recorder
 from tests.federated.protocols.test_marginals import answers_may_be_wild, rows_may_be_missing
-from tests.federated.test_crashes import Fate, Memories, Reviving, finished
+from tests.federated.test_crashes import Fate, Memories, Reviving, deaths_change_nothing
 from tests.guarantees.worlds import mu_between, two_worlds
 
 SAID = {
@@ -408,22 +408,8 @@ def test_a_death_at_any_moment_changes_nothing(tmp_path, monkeypatch):
     parties, protocol = some_parties(study, tables, y), protocol_for(study)
     for module in (node, coordinator):
         monkeypatch.setattr(module, "protocol_for", lambda _: protocol)
-    stores = Memories(monkeypatch)
-    origin = tmp_path / "origin"
-    wire = Reviving(study, origin, parties)
-    enrolled = stores.copied(origin, tmp_path / "enrolled")
-    fate = Fate(monkeypatch)
-    expected, _ = finished(study, origin, wire)
-    ledgers = [node.ledger() for node in wire._nodes.values()]
-    for at in range(fate.moments):
-        folder = stores.copied(enrolled, tmp_path / str(at))
-        fate.moments, fate.die_at = 0, at
-        wire = Reviving(study, folder, parties)
-        outcome, deaths = finished(study, folder, wire)
-        assert deaths == 1
-        for name in study.names:
-            np.testing.assert_array_equal(outcome.model.coefs[name], expected.model.coefs[name])
-        assert [node.ledger() for node in wire._nodes.values()] == ledgers
+    expected = deaths_change_nothing(study, parties, Memories(monkeypatch), tmp_path, Fate(monkeypatch), Reviving)
+    assert expected.left == ()
 
 
 def test_rows_may_come_in_any_order_and_parts_read_tables():
@@ -458,3 +444,11 @@ def test_other_texts_are_other_data():
         tables["b"].loc[0, "ward"] = word
         prints.append(Node(study, some_parties(study, tables, y)[1], warn=False)._data)
     assert prints[0] != prints[1]
+
+
+def test_what_columns_cost_counts_against_every_coalition():
+    study = a_study(**PROTOCOLS["masked"])
+    plan, count = protocol_for(study).promise.plan, len(units.releases(study))
+    assert count == 3
+    assert len(plan.views) > 1
+    assert all(view[:count] == (1.0,) * count for view in plan.views)

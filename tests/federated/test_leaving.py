@@ -24,7 +24,7 @@ from tacit.federated.transports import MissingPartiesError
 from tacit.federated.transports.in_process import InProcess
 from tests.federated import test_by_name
 from tests.federated.conftest import ROWS, SIZES, a_study, some_parties
-from tests.federated.test_crashes import Death, Fate, Memories, finished
+from tests.federated.test_crashes import Death, Fate, Memories, deaths_change_nothing
 
 MEMBERS = tuple(Member(name, size, True, required=name == "c") for name, size in SIZES.items())
 
@@ -206,22 +206,5 @@ def test_a_death_at_any_moment_changes_nothing(tmp_path, monkeypatch):
     protocol = protocol_for(study)
     for module in (node, coordinator):
         monkeypatch.setattr(module, "protocol_for", lambda _: protocol)
-    stores = Memories(monkeypatch)
-    origin = tmp_path / "origin"
-    wire = Mortal(study, origin, parties)
-    enrolled = stores.copied(origin, tmp_path / "enrolled")
-    fate = Fate(monkeypatch)
-    expected, _ = finished(study, origin, wire)
+    expected = deaths_change_nothing(study, parties, Memories(monkeypatch), tmp_path, Fate(monkeypatch), Mortal)
     assert expected.left == ("a",)
-    ledgers = [one.ledger() for one in wire._nodes.values()]
-    for at in range(fate.moments):
-        folder = stores.copied(enrolled, tmp_path / str(at))
-        fate.moments, fate.die_at = 0, at
-        wire = Mortal(study, folder, parties)
-        outcome, deaths = finished(study, folder, wire)
-        assert deaths == 1
-        assert outcome.left == ("a",)
-        for name in "bc":
-            np.testing.assert_array_equal(outcome.model.coefs[name], expected.model.coefs[name])
-        assert outcome.uplink_bytes == expected.uplink_bytes
-        assert [one.ledger() for one in wire._nodes.values()] == ledgers
