@@ -11,7 +11,7 @@ import math
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -175,18 +175,18 @@ def page(sizes: list[int], seeds: int) -> str:
     )
 
 
-def main() -> None:
-    """Measure, and write the page."""
-    arguments = argparse.ArgumentParser(description=__doc__)
+def write(description: str | None, rows: list[int], out: Path, measured: Callable[[list[int], int], str]) -> None:
+    """Read the command line, measure, and write a page."""
+    arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--seeds", type=int, default=5)
-    arguments.add_argument("--rows", type=int, nargs="+", default=list(AUC_LOST))
-    arguments.add_argument("--out", type=Path, default=PAGE)
+    arguments.add_argument("--rows", type=int, nargs="+", default=rows)
+    arguments.add_argument("--out", type=Path, default=out)
     told = arguments.parse_args()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        told.out.write_text(page(told.rows, told.seeds), encoding="utf8")
+        told.out.write_text(measured(told.rows, told.seeds), encoding="utf8")
     print(told.out.read_text(encoding="utf8"))
 
 
 if __name__ == "__main__":
-    main()
+    write(__doc__, list(AUC_LOST), PAGE, page)

@@ -214,13 +214,21 @@ def _federate_party(command: argparse.ArgumentParser) -> None:
 
 def _federate_score(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--name", required=True, metavar="PARTY", help="as the study calls it")
-    add("--data", type=Path, required=True, help="the party's table, with the columns of the study")
-    add("--id", metavar="COLUMN", required=True, help="whom a row is about")
-    add("--ids", type=Path, required=True, metavar="FILE", help="a table with the same column: whom to predict for")
-    add("--to", required=True, metavar="PARTY", help="who gets the margins; it names itself to add them up")
+    part = command.add_mutually_exclusive_group(required=True)
+    part.add_argument("--coordinator", action="store_true", help="carry boxes between the parties")
+    part.add_argument("--name", metavar="PARTY", help="as the study calls it")
+    add("--network", action="store_true", help="send margins over the network, to whom --to names; with --secret")
+    add("--data", type=Path, help="the party's table, with the columns of the study")
+    add("--id", metavar="COLUMN", help="whom a row is about")
+    add("--ids", type=Path, metavar="FILE", help="a table with the same column: whom to predict for")
+    add("--to", metavar="PARTY", help="who gets the margins; it names itself to add them up")
     add("--add", type=Path, nargs="*", default=[], metavar="FILE", help="what the other parties wrote for it")
-    add("--out", type=Path, required=True, help="a csv or parquet file")
+    add("--out", type=Path, help="a csv or parquet file")
+    add("--secret", type=Path, metavar="FILE", help="the secret that the parties share; with --network")
+    add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
+    add(
+        "--without", action="append", default=[], metavar="PARTY", help="to the coordinator: who left the study; repeat"
+    )
     add("--label", metavar="COLUMN", help="a column of labels, which is left out")
     add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")

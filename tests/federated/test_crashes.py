@@ -105,6 +105,27 @@ class Reviving(InProcess):
             return super().exchange(requests)
 
 
+def deaths_change_nothing(study, parties, stores, tmp_path, fate, transport):
+    """Dies at every moment in turn; the outcome and the ledgers stay. Gives the outcome without a death."""
+    wire = transport(study, tmp_path / "origin", parties)  # enrolled, with keys, and no further
+    enrolled = stores.copied(tmp_path / "origin", tmp_path / "enrolled")
+    fate.moments = 0
+    expected, _ = finished(study, tmp_path / "origin", wire)
+    ledgers = [one.ledger() for one in wire._nodes.values()]
+    for at in range(fate.moments):
+        folder = stores.copied(enrolled, tmp_path / str(at))
+        fate.moments, fate.die_at = 0, at
+        wire = transport(study, folder, parties)
+        outcome, deaths = finished(study, folder, wire)
+        assert deaths == 1, at
+        assert outcome.left == expected.left, at
+        for name, coef in expected.model.coefs.items():
+            np.testing.assert_array_equal(outcome.model.coefs[name], coef)
+        assert outcome.uplink_bytes == expected.uplink_bytes, at
+        assert [one.ledger() for one in wire._nodes.values()] == ledgers, at
+    return expected
+
+
 def finished(study, folder, wire):
     """Run to the end; a coordinator that dies is made again from its disk."""
     deaths = 0

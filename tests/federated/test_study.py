@@ -116,7 +116,7 @@ def test_shared_labels_need_not_be_spelled_out_in_a_file(tmp_path):
     ("text", "match"),
     [
         ("[study]\nname = 's'\nradius = 2\n", "no 'radius'"),
-        ("[study]\nname = 's'\nmembers = [{name = 'a', columns = 2}]\n", "no 'columns'"),
+        ("[study]\nname = 's'\nmembers = [{name = 'a', colums = 2}]\n", "no 'colums'"),
         ("[study]\nname = 's'\nmembers = ['a']\n", "list of tables"),
         ("[study]\nname = 's'\n", "loss"),
         (GOOD + "[study.protocol]\nname = 'marginals'\nn_iter = 3\n", "the protocol of a study has no 'n_iter'"),

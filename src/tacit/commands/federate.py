@@ -60,7 +60,7 @@ def _keys(arguments: Namespace) -> int:
 def _coordinator(arguments: Namespace) -> int:
     """Wait for the parties, ask them, and write the model."""
     state = state_folder(arguments, "coordinator")
-    study, network = _agreed(arguments.config, state), Network.from_toml(arguments.config)
+    study, network = agreed(arguments.config, state), Network.from_toml(arguments.config)
     require_engine()
     public_keys = public_keys_of(study, network)
     check_certificate(network)
@@ -80,6 +80,8 @@ def _coordinator(arguments: Namespace) -> int:
     finally:
         coordinator.close()
     print(f"Wrote {arguments.out}.")
+    if outcome.left:
+        print(f"Without {', '.join(outcome.left)}: not required, and not there in time.")
     print(
         f"{outcome.guarantee}; {outcome.n_rounds} rounds, {sum(outcome.uplink_bytes.values()):,} bytes from the parties"
     )
@@ -92,7 +94,7 @@ def _party(arguments: Namespace) -> int:
     require_engine()
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
-    study = _agreed(arguments.config, state)
+    study = agreed(arguments.config, state)
     if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
     if study.masked and arguments.secret is None:
@@ -142,17 +144,21 @@ def _keep(returned: Returned, state: Path) -> None:
 def read_party(arguments: Namespace, study: Study) -> Party:
     """A party's table as a party, with its labels, and its ids if there is a secret."""
     frame, features = read_table(arguments, study)
+    columns = study.member(arguments.name).columns
     return Party(
-        frame[features].to_numpy(),
+        frame[features] if columns else frame[features].to_numpy(),
         None if arguments.label is None else frame[arguments.label].to_numpy(),
         name=arguments.name,
         ids=None if arguments.id is None else frame[arguments.id],
         secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
+        columns=columns or None,
     )
 
 
 def read_table(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
     """A party's table: numbers, and of the other columns the id and the label; and which columns are to learn from."""
+    if study.by_name:
+        return _read_declared(arguments, study)
     left_out = split(arguments.drop or "")
     fill = {name: fill_word(name, None, word) for name, word in (named("--fill", text) for text in arguments.fill)}
     present = tables.header(arguments.data, arguments.separator)
@@ -163,12 +169,9 @@ def read_table(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
         raise ValueError(f"{arguments.data} has no such column to learn from, match by or leave out: {quoted(unknown)}")
     if not features:
         raise ValueError("no column is left to learn from")
-    classes = study.classes if study.classes and isinstance(study.classes[0], str) else None
-    columns = [Column(name, None, fill.get(name)) for name in features]
-    columns += [Column(name, _ANY_TEXT) for name in special if name == arguments.id]
-    columns += [Column(name, classes) for name in special if name == arguments.label]
+    columns = [Column(name, None, fill.get(name)) for name in features] + _special(arguments, study)
     frame = tables.read_features(arguments.data, columns, arguments.separator)
-    missing = [column.name for column in columns if column.fill is None and frame[column.name].isna().any()]
+    missing = _with_holes(frame, [column.name for column in columns if column.fill is None])
     if missing:
         raise ValueError(
             f"missing values in {quoted(missing)}: give a public constant for each, as in --fill {missing[0]}=0"
@@ -176,6 +179,33 @@ def read_table(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
     say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(features)}, in this order")
     frame[features] = frame[features].fillna(fill)
     return frame, features
+
+
+def _read_declared(arguments: Namespace, study: Study) -> tuple[Any, list[str]]:
+    """The same of the columns that the study names; others are not read, and holes stay."""
+    if arguments.drop or arguments.fill:
+        raise ValueError("the study names the columns and what they are: leave out --drop and --fill")
+    declared = study.member(arguments.name).columns
+    names, special = [column.name for column in declared], _special(arguments, study)
+    if shared := sorted(set(names) & {column.name for column in special}):
+        raise ValueError(f"by the study, the model learns from {quoted(shared)}, which is the id or the label")
+    columns = [Column(column.name, _ANY_TEXT if column.is_text else None) for column in declared]
+    frame = tables.read_features(arguments.data, columns + special, arguments.separator)
+    if missing := _with_holes(frame, [column.name for column in special]):
+        raise ValueError(f"missing values in {quoted(missing)}: leave those rows out before")
+    say(f"{len(frame):,} rows; the columns of {arguments.name} are {', '.join(names)}, by the study")
+    return frame, names
+
+
+def _special(arguments: Namespace, study: Study) -> list[Column]:
+    """How the id and the label are read."""
+    classes = study.classes if study.classes and isinstance(study.classes[0], str) else None
+    found = [Column(arguments.id, _ANY_TEXT)] if arguments.id is not None else []
+    return found + ([Column(arguments.label, classes)] if getattr(arguments, "label", None) is not None else [])
+
+
+def _with_holes(frame: Any, names: list[str]) -> list[str]:
+    return [name for name in names if frame[name].isna().any()]
 
 
 def public_keys_of(study: Study, network: Network) -> dict[bytes, str]:
@@ -218,7 +248,7 @@ def outline(config: Path) -> Study:
     return Proposal.from_toml(config).model if is_proposal(config) else Study.from_toml(config)
 
 
-def _agreed(config: Path, state: Path) -> Study:
+def agreed(config: Path, state: Path) -> Study:
     """The study of a file, with the number of people whom all parties have if that had to be found."""
     if not is_proposal(config):
         return Study.from_toml(config)

@@ -27,7 +27,7 @@ def run(arguments: Namespace) -> int:
     if isinstance(inner, PrivatePipeline):
         rows = tables.read_undeclared(arguments.data, inner[0].columns_, arguments.separator)
     elif isinstance(model, Estimator):
-        rows = _all_columns(arguments, model.n_features_in_)
+        rows = _by_name(arguments, model) if hasattr(model, "units_") else _all_columns(arguments, model.n_features_in_)
     else:
         rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}
@@ -62,6 +62,16 @@ def _model(path: Path, trust_pickle: bool) -> tuple[Any, Sequence[Column]]:
             " on a DataFrame, or predict in Python"
         )
     return model, [Column(name) for name in model.feature_names_in_]
+
+
+def _by_name(arguments: Namespace, model: Any) -> Any:
+    """The columns of all parties, where the study named them."""
+    declared = [column for units in model.units_.values() for column in units.columns]
+    names = [column.name for column in declared]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"parties have columns of one name, which one table cannot have: {', '.join(twice)}")
+    columns = [Column(column.name, ("",) if column.is_text else None) for column in declared]
+    return tables.read_features(arguments.data, columns, arguments.separator)
 
 
 def _all_columns(arguments: Namespace, wanted: int) -> Any:

@@ -1,6 +1,9 @@
 """Learning between organisations that hold different columns of the same people.
 
     study            what was agreed, and its digest
+    members          a party of a study, as the others know it
+    declared         what a study says of a party's columns, by name
+    units            what these columns are brought to, declared or found
     party            a party's data
     responder        takes messages apart, and refuses
     node             answers for a party
@@ -12,6 +15,7 @@
     journal          what survives a crash
     cap              what all studies of a party may give away together
     returned         the model as it comes back to the parties
+    scoring          margins for one recipient, over the network
     sent             every message that a party sent, decoded
     store            where journals are kept: SQLite, in a file or in memory
     alignment        rows matched by keyed hashes of ids
@@ -31,12 +35,13 @@ Everything that crosses the network is a planned release; one guarantee covers i
 from tacit.federated.cap import Cap
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
+from tacit.federated.members import Member
 from tacit.federated.models import fitted_model
 from tacit.federated.node import Node
 from tacit.federated.options import FeatureSharing, Marginals, Sketching
 from tacit.federated.party import Party
 from tacit.federated.protocols.base import RefusedError
-from tacit.federated.study import Member, Study
+from tacit.federated.study import Study
 
 __all__ = [
     "Cap",

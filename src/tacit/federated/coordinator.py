@@ -18,7 +18,7 @@ from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError
 from tacit.federated.store import CoordinatorStore
 from tacit.federated.study import Study
-from tacit.federated.transports import Transport
+from tacit.federated.transports import MissingPartiesError, Transport
 from tacit.privacy import Guarantee, Promise
 
 Progress = Callable[[int, str], None]
@@ -33,6 +33,11 @@ class Outcome:
     guarantee: Guarantee
     n_rounds: int  # exchanges with the parties, the first greeting included
     uplink_bytes: dict[str, int]  # by party: the length of all its replies
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The parties that were not required, and left; the model has no columns of theirs."""
+        return tuple(name for name in self.uplink_bytes if name not in self.model.coefs)
 
 
 class _BegunAgainError(Exception):
@@ -123,7 +128,8 @@ class Coordinator:
         self._journal.close()
 
     def _run(self, transport: Transport) -> Outcome:
-        told = {name: _Told() for name in self.study.names}
+        everybody = {name: _Told() for name in self.study.names}
+        told = dict(everybody)
         self._exchange(transport, 0, told, {name: Question(HELLO) for name in self.study.names})
         rounds = self._protocol.coordinate()
         exchange = 1
@@ -134,15 +140,22 @@ class Coordinator:
                 exchange += 1
                 questions = rounds.send(answers)
         except StopIteration as end:
-            uplink = {name: heard.size for name, heard in told.items()}
+            uplink = {name: heard.size for name, heard in everybody.items()}
             guarantee = self.plan.guarantee(seeded=self.study.random_state is not None)
             return Outcome(end.value, self.plan, guarantee, exchange, uplink)
 
     def _exchange(
-        self, transport: Transport, exchange: int, told: Mapping[str, "_Told"], questions: Mapping[str, Question]
+        self, transport: Transport, exchange: int, told: dict[str, "_Told"], questions: Mapping[str, Question]
     ) -> dict[str, Arrays]:
-        """One exchange, from the journal if it was made before; each party counts its own rounds."""
+        """One exchange, from the journal if it was made before; each party counts its own rounds.
+
+        Who is not required and does not answer has left: it is asked nothing more, and `told` has it no longer. The
+        journal says so by the replies that it holds of an exchange.
+        """
         digest = self.study.digest
+        questions = {name: question for name, question in questions.items() if name in told}
+        if not questions:
+            return {}
         requests = self._journal.asked(digest, exchange)
         if not requests:
             requests = {
@@ -155,7 +168,9 @@ class Coordinator:
         stored = self._journal.told(digest, exchange)
         if not stored and self._progress is not None:
             self._progress(exchange, next(iter(questions.values())).step)
-        replies = stored or transport.exchange(requests)
+        replies = stored or self._asked(transport, requests)
+        for name in set(requests) - set(replies) if self.study.optional else ():
+            del requests[name], told[name]
         answers = self._read(requests, told, replies)
         if not stored:
             if exchange == 0:
@@ -164,6 +179,15 @@ class Coordinator:
         for name in requests:
             told[name].hear(replies[name])
         return answers
+
+    def _asked(self, transport: Transport, requests: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """The replies, without those of parties that need not be waited for any longer."""
+        try:
+            return transport.exchange(requests)
+        except MissingPartiesError as missing:
+            if not missing.replies or not set(missing.missing) <= self.study.optional:
+                raise
+            return missing.replies
 
     def _read(
         self, requests: Mapping[str, bytes], told: Mapping[str, "_Told"], replies: Mapping[str, bytes]

@@ -24,7 +24,7 @@ from tacit.federated.options import ProtocolOptions, Sketching
 from tacit.federated.party import Party, table
 from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
-from tacit.federated.protocols import columns
+from tacit.federated.protocols import columns, prepared
 from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.federated.wording import ATTRIBUTES, CLASSIFIER, SHARING, parameters
@@ -86,10 +86,14 @@ class _FederatedModel(PathMixin, BaseEstimator):
         unbounded = dict.fromkeys(self.coefs_, math.inf)
         self.entry_bounds_ = unbounded | dict(model.facts.get("entry_bounds", {}))
         self.row_norms_ = unbounded | dict(model.facts.get("row_norms", {}))
+        self.__dict__.pop("units_", None)  # of an earlier fit
+        if "units" in model.facts:
+            self.units_ = dict(model.facts["units"])
         self.n_features_in_ = sum(map(len, self.coefs_.values()))
         self._moments = model.facts.get("moments")
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
+        self.left_ = outcome.left
         return self
 
     @property
@@ -141,12 +145,17 @@ class _FederatedModel(PathMixin, BaseEstimator):
         told["membership"] = MEMBERSHIPS[self.align]
         agreed = {known.name: told[known.name] for known in fields(Study) if known.name in told}
         shared = self.labels == "shared"
-        members = tuple(Member(str(party.name), party.n_features, shared or party.y is not None) for party in parties)
+        members = tuple(
+            Member(str(party.name), party.n_features, shared or party.y is not None, columns=party.columns)
+            for party in parties
+        )
         return Study(type(self).__name__, self._loss, members, n_rows, **agreed)
 
     def _margins(self, X: Any) -> Floats:
         """The linear function of clipped rows, from one block per party or from all columns in one table."""
         check_is_fitted(self)
+        if hasattr(self, "units_"):
+            return self._of_tables(X)
         sizes = [len(coef) for coef in self.coefs_.values()]
         if isinstance(X, list | tuple) and all(len(getattr(block, "shape", ())) == 2 for block in X):
             blocks = [table(block) for block in X]
@@ -165,6 +174,27 @@ class _FederatedModel(PathMixin, BaseEstimator):
             bound, norm = self.entry_bounds_[name], self.row_norms_[name]
             total += columns.margins(block, coef, self.features_[name], bound, norm)
         return total
+
+    def _of_tables(self, X: Any) -> Floats:
+        """The same where columns go by name: from a data frame for each party, or one with all columns."""
+        tables = X if isinstance(X, list | tuple) else [X] * len(self.coefs_)
+        if len(tables) != len(self.coefs_):
+            raise ValueError(f"X must be one data frame, or one for each of {len(self.coefs_)} parties")
+        total: Any = float(np.ravel(self.intercept_)[0])
+        for block, (name, coef) in zip(tables, self.coefs_.items(), strict=True):
+            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
+            own = prepared.margins(self.units_[name], block, coef, self.features_[name], (bound, norm))
+            if np.ndim(total) and len(own) != len(total):
+                raise ValueError("the tables of X must have the same rows")
+            total = total + own
+        return total
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
+        """The names of the columns of the model, where they go by name: `party: column=value`."""
+        check_is_fitted(self)
+        if not hasattr(self, "units_"):
+            raise ValueError("columns have no names: they were not declared by name")
+        return np.array([f"{name}: {own}" for name, units in self.units_.items() for own in units.names], dtype=object)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

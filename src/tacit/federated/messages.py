@@ -29,8 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit import __version__
+from tacit.federated.members import LONGEST_TEXT
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.study import LONGEST_TEXT, WIRE_VERSION
+from tacit.federated.study import WIRE_VERSION
 
 _MARK = b"TF"
 _HEAD = struct.Struct("<2sBB32sI")

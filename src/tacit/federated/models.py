@@ -53,8 +53,10 @@ def study_of(model: Estimator) -> Study:
     told["membership"] = MEMBERSHIPS[checks.one_of("align", model.align, tuple(MEMBERSHIPS))]
     if hasattr(model, "classes_"):
         told["classes"] = tuple(model.classes_)
+    units = getattr(model, "units_", {})
+    columns = {name: units[name].columns if units else () for name in model.coefs_}
     members = tuple(
-        Member(name, len(coef), model.labels == "shared" or place == 0)
+        Member(name, len(coef), model.labels == "shared" or place == 0, columns=columns[name])
         for place, (name, coef) in enumerate(model.coefs_.items())
     )
     return Study(name=type(model).__name__, loss=model._loss, members=members, n_rows=model.guarantee_.n_rows, **told)

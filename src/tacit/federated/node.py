@@ -30,7 +30,7 @@ from tacit.federated.responder import Responder
 from tacit.federated.returned import Returned
 from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
-from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise, Release
+from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise
 from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
@@ -94,8 +94,9 @@ class Node(Responder):
         ledger = self.ledger()
         if not ledger:
             return None
+        planned = {release.name: release for release in self.plan.plan.releases}
         parts = (
-            Release(entry.release, entry.kind, 1.0, entry.count).event(entry.multiplier)
+            replace(planned[entry.release], count=entry.count).event(entry.multiplier)
             for entry in ledger
             if entry.kind != BESIDE
         )
@@ -226,6 +227,7 @@ def _fingerprint(holding: Holding, tag: bytes) -> bytes:
     X, targets = holding.X, holding.targets
     parts = [X.indptr, X.indices, X.data] if is_sparse(X) else [X]
     parts += [np.frombuffer(tag, dtype=np.uint8), *([] if targets is None else [targets])]
+    parts += [np.frombuffer(json.dumps(column).encode(), dtype=np.uint8) for column in holding.texts]
     hashed = hashlib.blake2b(repr((is_sparse(X), X.shape, targets is None)).encode(), digest_size=32)
     for part in parts:
         hashed.update(f"{part.dtype.str}:{part.size}:".encode())

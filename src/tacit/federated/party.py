@@ -11,6 +11,7 @@ from tacit._types import Floats
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import without_data
 from tacit.federated.alignment import Alignment, checked_secret
+from tacit.federated.declared import Cells, columns_of, texts_at
 from tacit.federated.protocols.base import Holding
 from tacit.federated.study import Study
 
@@ -32,6 +33,9 @@ class Party:
     secret : bytes or str, optional
         Needed with ids, and for masked products: at least 16 bytes that all parties share and the coordinator does not
         know.
+    columns : dict, optional
+        What each column is, by its name, as in a study (`Member`); X is a data frame then, of which the other columns
+        are left out. Texts become categories, numbers get units of their own, and NaN is the centre of its column.
 
     Examples
     --------
@@ -48,9 +52,12 @@ class Party:
         name: str | None = None,
         ids: Any = None,
         secret: bytes | str | None = None,
+        columns: Any = None,
     ) -> None:
         self.name = name
-        self.X = _own(table(X, copy=True))
+        self.columns = () if columns is None else columns_of(columns)
+        cells = Cells.of(self.columns, X) if self.columns else Cells(table(X, copy=True), ())
+        self.X, self.texts = _own(cells.values), cells.texts
         self.y = None if y is None else _own(_labels(y, self.n_rows))
         if ids is not None and secret is None:
             raise ValueError("ids need a secret: rows are matched by keyed hashes of the ids")
@@ -91,7 +98,7 @@ class Party:
         rows = alignment.order
         X = _own(sparse.csc_array(self.X[rows]) if is_sparse(self.X) else self.X[rows])
         y = None if self.y is None else _own(self.y[rows])
-        return self._with(X=X, y=y, alignment=alignment.in_order())
+        return self._with(X=X, y=y, texts=texts_at(self.texts, rows), alignment=alignment.in_order())
 
     def holding(self, study: Study) -> Holding:
         """Its data as the study wants it; what does not fit the study is refused."""
@@ -104,6 +111,8 @@ class Party:
             raise ValueError(
                 f"party {self.name!r} has {self.n_features:,} columns, and the study agreed on {member.n_features:,}"
             )
+        if self.columns != member.columns:
+            raise ValueError(f"the columns of party {self.name!r} are declared as others than the study agreed on")
         if member.labels and self.y is None:
             raise ValueError(f"party {self.name!r} holds the labels by the study, and was given none")
         if not member.labels and self.y is not None:
@@ -112,13 +121,14 @@ class Party:
             raise ValueError(f"party {self.name!r} needs the secret that the parties share: products are masked")
         targets = None if self.y is None else _targets(self.y, study)
         if self.alignment is None:
-            return Holding(self.name, self.X, targets, self.secret)
+            return Holding(self.name, self.X, targets, self.secret, self.texts)
         X = self.X[self.order]
         return Holding(
             self.name,
             sparse.csc_array(X) if is_sparse(X) else X,
             None if targets is None else targets[self.order],
             self.alignment.secret(study.digest),
+            texts_at(self.texts, self.order),
         )
 
     def sharing(self, secret: bytes) -> "Party":

@@ -1,12 +1,13 @@
 """Models of other l1 radii from the moments of a study that is done: functions of what was released, at no cost."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.federated.protocols.marginals.coordinator import Moments
+from tacit.federated.units import Units, in_users_units
 from tacit.privacy import checks
 
 
@@ -14,6 +15,7 @@ class PathMixin:
     """`l1_path` of an estimator that keeps the moments of its study."""
 
     _moments: Moments | None = None
+    units_: Mapping[str, Units]
 
     def l1_path(self, radii: Iterable[float]) -> tuple[Floats, Floats]:
         """Models of other l1 radii, from the moments that `fit` released; this costs no budget.
@@ -39,5 +41,7 @@ class PathMixin:
                 " that was loaded has none"
             )
         found = [self._moments.at(checks.positive("radii", radius)) for radius in radii]
+        if hasattr(self, "units_"):
+            found = [in_users_units(coefs, intercept, self.units_) for coefs, intercept in found]
         coefs = [np.concatenate(list(parts.values())) for parts, _ in found]
         return np.array(coefs), np.array([intercept for _, intercept in found])

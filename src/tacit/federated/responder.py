@@ -7,9 +7,9 @@ from tacit import __version__
 from tacit.federated import messages
 from tacit.federated.foreign import shown
 from tacit.federated.journal import BegunAgainError, BehindError
+from tacit.federated.members import LONGEST_TEXT
 from tacit.federated.messages import Refusal, Request, Restart
 from tacit.federated.protocols.base import RefusedError
-from tacit.federated.study import LONGEST_TEXT
 
 
 class Responder(ABC):

@@ -8,7 +8,7 @@ disclosure.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from tacit._types import Floats
 from tacit.federated import messages
 from tacit.federated.messages import Farewell
 from tacit.federated.party import table
-from tacit.federated.protocols import columns
+from tacit.federated.protocols import columns, prepared
 from tacit.federated.protocols.base import Model, RefusedError
 from tacit.federated.study import Study
+from tacit.federated.units import Units
 from tacit.privacy import checks
 
 
@@ -39,6 +40,10 @@ class Part:
         What entries, and then rows over those columns, are clipped to.
     intercept : float
         Of the whole model; it is added once.
+    units : Units, optional
+        Of columns that go by name.
+    parties : tuple of str
+        Those in the model, in their order; none: all of the study.
     """
 
     study: str
@@ -48,6 +53,8 @@ class Part:
     entry_bound: float
     row_norm: float
     intercept: float
+    units: Units | None = None
+    parties: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.study, str) or not isinstance(self.party, str):
@@ -58,13 +65,23 @@ class Part:
         if not self.coef or any(number >= len(self.coef) for number in self.features):
             raise ValueError("features must be numbers of the party's columns")
         put(self, "intercept", checks.real("intercept", self.intercept))
+        put(self, "parties", tuple(self.parties))
+        if not all(isinstance(name, str) for name in self.parties):
+            raise ValueError("parties of a model go by their names")
+        if isinstance(self.units, Mapping):
+            put(self, "units", Units.from_dict(self.units))
+        if self.units is not None and (not isinstance(self.units, Units) or len(self.units.scale) != len(self.coef)):
+            raise ValueError("units must be of as many columns as there are in the part")
         for name in ("entry_bound", "row_norm"):
             value = getattr(self, name)
             number = math.inf if value == "inf" else value
             put(self, name, checks.non_negative(name, number, finite=False))
 
     def margins(self, X: Any) -> Floats:
-        """The party's share of the linear function, row by row, without the intercept."""
+        """The party's share of the linear function, row by row, without the intercept; of a data frame, by name."""
+        if self.units is not None:
+            limits = self.entry_bound, self.row_norm
+            return prepared.margins(self.units, X, np.array(self.coef), list(self.features), limits)
         block = table(X)
         if block.shape[1] != len(self.coef):
             raise ValueError(f"X has {block.shape[1]} columns, and the party's part of the model {len(self.coef)}")
@@ -72,7 +89,8 @@ class Part:
 
     def to_json(self) -> str:
         """As strict JSON; infinity is written "inf"."""
-        told = {name: "inf" if value == math.inf else value for name, value in asdict(self).items()}
+        told = {name: "inf" if value == math.inf else value for name, value in vars(self).items()}
+        told["units"] = None if self.units is None else self.units.to_dict()
         return json.dumps(told, allow_nan=False)
 
     @classmethod
@@ -90,7 +108,7 @@ def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
     facts, told = model.facts, {}
     for member in study.members:
         name = member.name
-        if member.receives == "nothing":
+        if member.receives == "nothing" or name not in model.coefs:
             continue
         part = Part(
             study.digest,
@@ -100,6 +118,8 @@ def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
             float(facts.get("entry_bounds", {}).get(name, math.inf)),
             float(facts.get("row_norms", {}).get(name, math.inf)),
             float(model.intercept),
+            facts.get("units", {}).get(name),
+            tuple(model.coefs),
         )
         arrays = {"part": np.frombuffer(part.to_json().encode(), dtype=np.uint8)}
         if member.receives == "all":
@@ -138,6 +158,9 @@ def _content(arrays: Mapping[str, Any], study: Study, party: str) -> tuple[Part,
     if set(arrays) != expected or any(array.dtype != np.uint8 for array in arrays.values()):
         raise RefusedError("the farewell does not hold what the study says")
     part = Part.from_json(arrays["part"].tobytes().decode())
-    if (part.study, part.party, len(part.coef)) != (study.digest, party, member.n_features):
+    own = () if part.units is None else part.units.columns
+    if (part.study, part.party, len(part.coef), own) != (study.digest, party, member.n_features, member.columns):
         raise RefusedError("the part of the model is another party's")
+    if not set(part.parties) <= set(study.names) or (part.parties and party not in part.parties):
+        raise RefusedError("the part of the model is of other parties than the study's")
     return part, arrays["model"].tobytes() if "model" in arrays else None

@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tacit.bounding.magnitudes import LIMIT
+from tacit.federated.members import Member, check_name
 from tacit.federated.options import (
     Marginals,
     ProtocolOptions,
@@ -29,44 +31,11 @@ from tacit.privacy.checks import Adjacency, whole_seed
 LossName = Literal["squared", "logistic", "squared_hinge"]
 Labels = Literal["shared", "sketched", "held"]
 Membership = Literal["same", "agreed"]
-Receives = Literal["own", "all", "nothing"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
-LONGEST_TEXT = 255  # bytes of UTF-8 in a text of a message, such as a name
 MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed"}  # by what estimators call `align`
 MATCHED = "protects the values of the N matched people; who matches, and N, are disclosed exactly"
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
-
-
-@dataclass(frozen=True)
-class Member:
-    """A party as the others know it.
-
-    Parameters
-    ----------
-    name : str
-        Of the party.
-    n_features : int
-        How many columns it holds.
-    labels : bool
-        Whether it holds the labels.
-    receives : {"own", "all", "nothing"}
-        What it gets of the model when the study is done: its own columns' part, or all of it.
-    """
-
-    name: str
-    n_features: int
-    labels: bool = False
-    receives: Receives = "own"
-
-    def __post_init__(self) -> None:
-        _check_name("a party", self.name)
-        if "/" in self.name:
-            raise ValueError(f"a party needs a name without '/', got {self.name!r}")
-        object.__setattr__(self, "n_features", checks.count("n_features", self.n_features))
-        if not isinstance(self.labels, bool):
-            raise TypeError(f"labels of a party must be True or False, got {self.labels!r}")
-        checks.one_of("receives", self.receives, get_args(Receives))
 
 
 @dataclass(frozen=True)
@@ -131,7 +100,7 @@ class Study:
     membership: Membership = "same"
 
     def __post_init__(self) -> None:
-        _check_name("a study", self.name)
+        check_name("a study", self.name)
         checks.one_of("loss", self.loss, get_args(LossName))
         checks.one_of("labels", self.labels, get_args(Labels))
         checks.one_of("membership", self.membership, get_args(Membership))
@@ -158,6 +127,8 @@ class Study:
         if self.masked and len(members) < 2:
             raise ValueError("products='masked' is for products between parties: it needs at least two")
         put(self, "sketch", agreed_sketch(self.sketch))
+        self._check_columns()
+        self._check_optional()
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
         put(self, "l1_radius", _size("l1_radius", self.l1_radius))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
@@ -165,7 +136,9 @@ class Study:
         budget = Budget.for_rows(self.n_rows, self.epsilon, delta, self.adjacency, stacklevel=4)
         put(self, "epsilon", budget.epsilon)
         put(self, "delta", budget.delta)
-        if self.entry_bound is not None:
+        if self.by_name:
+            put(self, "entry_bound", LIMIT)
+        elif self.entry_bound is not None:
             put(self, "entry_bound", _size("entry_bound", self.entry_bound))
         if self.y_bounds is not None:
             low, high = (checks.real("y_bounds", value) for value in self.y_bounds)
@@ -185,6 +158,39 @@ class Study:
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
+
+    def _check_columns(self) -> None:
+        """Columns are declared of all parties or of none, and their units say what entries are clipped to."""
+        if not self.by_name:
+            return
+        without = [member.name for member in self.members if not member.columns]
+        if without:
+            raise ValueError(f"columns are declared of some parties, and not of {', '.join(without)}")
+        if self.entry_bound not in (None, LIMIT):
+            raise ValueError("leave out entry_bound where columns are declared: each has bounds or a scale of its own")
+        if not self.fit_intercept:
+            raise ValueError("columns that are declared are centred, which needs fit_intercept=True")
+
+    def _check_optional(self) -> None:
+        """Who may leave: not the party that speaks for the labels, and only where the others can go on."""
+        if not self.optional:
+            return
+        if not isinstance(self.protocol, Marginals) or self.masked:
+            raise ValueError(
+                "required=false is for protocol 'marginals' with products='local': others need all parties"
+            )
+        if self.label_holder in self.optional:
+            raise ValueError(f"{self.label_holder!r} speaks for the labels: it is required. Name a party last that is")
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The parties that the study can go on without."""
+        return frozenset(member.name for member in self.members if not member.required)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether columns are declared, by their names."""
+        return any(member.columns for member in self.members)
 
     @cached_property
     def budget(self) -> Budget:
@@ -294,16 +300,15 @@ class Study:
         tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
         members = values.pop("members")
         lines = toml_table("[study]", values)
-        for header, content in (*tables.items(), *(("[[study.members]]", member) for member in members)):
+        for header, content in tables.items():
             lines += ["", *toml_table(header, content)]
+        for member, told in zip(self.members, members, strict=True):
+            columns = {column.name: column.said for column in member.columns}
+            hidden = {"columns", "n_features"} if columns else {"columns"}
+            told = {name: value for name, value in told.items() if name not in hidden}
+            lines += ["", *toml_table("[[study.members]]", told)]
+            lines += toml_table("[study.members.columns]", columns) if columns else []
         return "\n".join(lines) + "\n"
-
-
-def _check_name(whose: str, name: object) -> None:
-    if not isinstance(name, str) or not name or not name.isprintable():
-        raise ValueError(f"{whose} needs a name in letters that can be printed, got {name!r}")
-    if (size := len(name.encode())) > LONGEST_TEXT:
-        raise ValueError(f"the name of {whose} must have at most {LONGEST_TEXT} bytes as UTF-8, got {size:,}")
 
 
 def _size(name: str, value: object) -> float:

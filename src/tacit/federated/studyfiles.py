@@ -18,10 +18,17 @@ def table_of(path: Path | str, name: str) -> Any:
 
 def toml_table(header: str, values: Mapping[str, Any]) -> list[str]:
     """The lines of a table; what is None is left out."""
-    return [header, *(f"{name} = {_toml(value)}" for name, value in values.items() if value is not None)]
+    return [header, *(f"{_key(name)} = {_toml(value)}" for name, value in values.items() if value is not None)]
+
+
+def _key(name: str) -> str:
+    """A name as it is, if it may stand so."""
+    return name if name.isascii() and name.replace("_", "").isalnum() else _toml(name)
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(name)} = {_toml(part)}' for name, part in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):

@@ -4,7 +4,8 @@ from tacit.estimators.wording import BUDGET, RANDOM
 
 _AGREED = f"""{BUDGET}
     l1_radius : float
-        The l1 norm that all coefficients may have together, in the users' units. It must be declared: a good radius
+        The l1 norm that all coefficients may have together, in the users' units; where columns go by name, of columns
+        that are scaled to a size of about 1. It must be declared: a good radius
         depends on the data, and no public rule finds one.
     labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
@@ -53,6 +54,9 @@ ATTRIBUTES = """coefs_ : dict of ndarray
         What `predict` clips each party's entries to, and then, in l2 norm, its rows of the columns in `features_`.
         Infinity: no such clip. `fit` clips to the same. If most rows are zero in those columns, it clips rows to two
         thirds of this norm.
+    units_ : dict of Units
+        What each party's columns are brought to, where they go by name (`Party(columns=...)`): `predict` takes data
+        frames then. `coef_` is in the users' units all the same.
     plan_ : Promise
         Every release of every party, with its noise.
     guarantee_ : Guarantee
@@ -61,6 +65,8 @@ ATTRIBUTES = """coefs_ : dict of ndarray
         Exchanges between the coordinator and the parties, the first greeting included.
     uplink_bytes_ : dict of int
         How much each party sent.
+    left_ : tuple of str
+        The parties that were not required, and left: the model has no columns of theirs.
 
     Notes
     -----

@@ -139,9 +139,11 @@ CLASSES: dict[str, Entry] = {
         *(Entry(kind, ("n_features_in_", "categories_"), sizes.row_step, guaranteed=False) for kind in ENCODERS),
         Entry(HashingVectorizer, (), sizes.row_step, guaranteed=False, optional=()),
         Entry(Passthrough, (), lambda _: {}, guaranteed=False, optional=()),
-        Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), sizes.federated),
-        Entry(FederatedLogisticRegression, (*_FEDERATED, "classes_"), sizes.federated),
-        Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), sizes.federated),
+        Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), sizes.federated, optional=(NAMES, "units_", "left_")),
+        Entry(
+            FederatedLogisticRegression, (*_FEDERATED, "classes_"), sizes.federated, optional=(NAMES, "units_", "left_")
+        ),
+        Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), sizes.federated, optional=(NAMES, "units_", "left_")),
         Entry(TableModel, (), sizes.table_model, parts=("model",), guaranteed=False),
     )
 }

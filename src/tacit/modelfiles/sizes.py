@@ -12,6 +12,7 @@ import numpy as np
 from tacit.bounding.declared import DeclaredScale
 from tacit.estimators import PrivatePipeline
 from tacit.federated.models import study_of
+from tacit.federated.units import Units
 from tacit.modelfiles.pipelines import check_encoder, check_pipeline
 from tacit.modelfiles.rowsteps import check_row_step
 from tacit.modelfiles.table import Column, TableModel, feature_names
@@ -164,10 +165,17 @@ def federated(model: Any) -> Sizes:
     parties = list(model.coefs_) if isinstance(model.coefs_, dict) else []
     if not parties or not all(isinstance(getattr(model, name), dict) for name in names):
         raise ValueError(f"{', '.join(names)} must name the parties")
-    if not all(set(getattr(model, name)) == set(parties) for name in names):
+    left = getattr(model, "left_", ())
+    if not isinstance(left, tuple) or not all(isinstance(name, str) for name in left) or set(left) & set(parties):
+        raise ValueError("left_ must name the parties that left")
+    if not all(
+        set(getattr(model, name)) == set(parties) | (set(left) if name == "uplink_bytes_" else set()) for name in names
+    ):
         raise ValueError(f"{', '.join(names)} must be about the same parties")
     for party, coef in model.coefs_.items():
         _party(model, party, coef)
+    if hasattr(model, "units_"):
+        _units(model)
     d = sum(map(len, model.coefs_.values()))
     if _count(model.n_features_in_, "n_features_in_") != d:
         raise ValueError("n_features_in_ must be the number of the parties' columns together")
@@ -194,6 +202,15 @@ def _party(model: Any, party: str, coef: Any) -> None:
         if not isinstance(bound, float) or not bound >= 0.0:
             raise ValueError(f"entry_bounds_ and row_norms_ of {party!r} must be numbers of at least 0")
     _count(model.uplink_bytes_[party], "uplink_bytes_")
+
+
+def _units(model: Any) -> None:
+    units = model.units_
+    if not isinstance(units, dict) or list(units) != list(model.coefs_):
+        raise ValueError("units_ must name the parties")
+    for party, coef in model.coefs_.items():
+        if not isinstance(units[party], Units) or len(units[party].scale) != len(coef):
+            raise ValueError(f"units_ of {party!r} must be of its columns")
 
 
 def table_model(model: TableModel) -> Sizes:

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from tacit.federated import FeatureSharing, Marginals, Sketching
+from tacit.federated.units import Units
 from tacit.modelfiles.arrays import Json, fields, read_array, read_float, shape_of, written_array, written_float
 from tacit.modelfiles.rowsteps import NUMBER_KINDS, ROW_STEPS, read_function, read_kind, written_function
 from tacit.modelfiles.table import Column
@@ -92,6 +93,8 @@ def written(value: Any, where: str) -> Json:
         return {"column": {key: written(part, where) for key, part in value.to_dict().items()}}
     if isinstance(value, Coded):
         return {"coded": {key: written(part, where) for key, part in vars(value).items()}}
+    if isinstance(value, Units):
+        return {"units": value.to_dict()}
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if OPTIONS.get(type(value).__name__) is type(value):
@@ -206,6 +209,10 @@ def _read_coded(content: Json, where: str) -> Coded:
     return Coded(**{name: read(part, where) for name, part in told.items()})
 
 
+def _read_units(content: Json, where: str) -> Units:
+    return Units.from_dict(fields(content, {"columns", "found", "numbers"}, where))
+
+
 def _read_tuple(content: Json, where: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
         raise ValueError(f"{where} must hold a list")
@@ -240,4 +247,5 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "kind": read_kind,
     "options": _read_options,
     "tuple": _read_tuple,
+    "units": _read_units,
 }

@@ -7,6 +7,14 @@ from tacit.federated.study import Study
 
 def protocol_for(study: Study) -> Protocol:
     """The protocol that the study agreed on; what it does not serve raises here, before any data is read."""
+    if not study.by_name:
+        return _inner(study)
+    from tacit.federated.protocols.prepared import Prepared
+
+    return Prepared(_inner(study))
+
+
+def _inner(study: Study) -> Protocol:
     if study.masked:
         from tacit.federated.protocols.marginals.masked import MaskedProtocol
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Study
+from tacit.federated.units import with_columns
 from tacit.privacy import Gate, Plan, Promise, Unit
 from tacit.privacy.mechanisms import Sensitivity
 
@@ -77,14 +78,16 @@ class Answer:
 class Holding:
     """A party's own data, checked and in the order all parties agreed on; not yet bounded.
 
-    `X` is a float64 array or a CSC array of finite numbers; `targets` are finite numbers (labels: -1 and 1), or None
-    where the party has none. `secret` is what the parties share and the coordinator lacks, if they do.
+    `X` is a float64 array or a CSC array of finite numbers; where columns are declared by name it may have NaN, and
+    `texts` has the cells of columns whose categories are to be found. `targets` are finite numbers (labels: -1 and 1),
+    or None where the party has none. `secret` is what the parties share and the coordinator lacks, if they do.
     """
 
     name: str
     X: Any
     targets: Floats | None
     secret: bytes | None = None
+    texts: tuple[tuple[str | None, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +120,8 @@ class Protocol(ABC):
     def promise(self) -> Promise:
         """The plan with its noise; `promise.part("party/")` is what one party may release."""
         unit = Unit("row", self.study.n_rows, disclosed=self.study.disclosed)
-        return self.plan().calibrate(self.study.budget, unit, f"federated {self.name}")
+        plan = with_columns(self.study, self.plan())
+        return plan.calibrate(self.study.budget, unit, f"federated {self.name}")
 
     def noise(self, party: str, release: str, sensitivity: Sensitivity) -> float:
         """The standard deviation of the noise in a party's release."""

@@ -28,7 +28,7 @@ from tacit.federated.protocols.marginals.rules import SCORE_CLIP, SCORE_VARIANCE
 
 _ROUNDED = 2.0**-50  # of the largest eigenvalue: the others are not known any better
 
-Joined = tuple[list[Part], Floats, str]
+Joined = tuple[Agreement, list[Part], Floats, str]
 Asking = Generator[Mapping[str, Question], Mapping[str, Arrays], Joined]
 
 
@@ -61,33 +61,53 @@ class Score:
 
 
 def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | None) -> Asking:
-    """Asks for what there is to ask. Returns the parts, one covariance of all columns, and what it was made from.
+    """Asks for what there is to ask.
 
+    Returns what those agreed on who answered, their parts, one covariance of all columns, and what it was made from.
     `mean` is the target's; `square` bounds its mean square (with an intercept its variance), where that is known.
     """
     study, cross, n = agreed.study, agreed.cross, agreed.study.n_rows
     wanted = options(study).cross
-    blocks = [part.covariances(n) for part in parts]
+    if wanted == "zero" or len(parts) == 1:
+        return agreed, parts, block_diag(*(part.covariances(n) for part in parts)), "zero"
     if cross is not None and cross.columns:
         sketches = yield {name: Question("cross") for name in study.names}
-        return parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
-    if wanted == "zero" or len(parts) == 1:
-        return parts, block_diag(*blocks), "zero"
-    scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
-    correlations, how = np.eye(len(parts)), "zero"
+        agreed, parts = _stayed(agreed, parts, sketches)
+        blocks = [part.covariances(n) for part in parts]
+        return agreed, parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
+    blocks, scores = _scores(agreed, parts, mean)
+    how = "zero"
     if cross is not None and (wanted == "sketched" or not any(part.mostly_empty(n) for part in parts)):
         answers = yield {name: score.question(n) for name, score in zip(study.names, scores, strict=True)}
+        agreed, parts = _stayed(agreed, parts, answers)
+        blocks, scores = _scores(agreed, parts, mean)
         correlations, how = _from_scores(agreed, cross, answers), "scores"
     elif cross is not None:
         answers = yield {name: Question("again") for name in study.names}
-        parts = [with_more(agreed, name, part, answers[name]) for name, part in zip(study.names, parts, strict=True)]
-        scores = [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
-        how = "again"
+        agreed, parts = _stayed(agreed, parts, answers)
+        named = zip(agreed.study.names, parts, strict=True)
+        parts = [with_more(agreed, name, part, answers[name]) for name, part in named]
+        blocks, scores = _scores(agreed, parts, mean)
+        correlations, how = np.eye(len(parts)), "again"
+    else:
+        correlations = np.eye(len(parts))
     if square is not None:
         correlations = _possible(correlations, scores, square * n, centred=study.fit_intercept)
     along = block_diag(*(score.along[:, None] for score in scores))
     between = along @ (correlations - np.diag(np.diag(correlations))) @ along.T
-    return parts, _one(blocks, between, np.ones(len(between))), how
+    return agreed, parts, _one(blocks, between, np.ones(len(between))), how
+
+
+def _stayed(agreed: Agreement, parts: Sequence[Part], answers: Mapping[str, Arrays]) -> tuple[Agreement, list[Part]]:
+    """Of the parties that answered."""
+    named = zip(agreed.study.names, parts, strict=True)
+    return agreed.of(answers), [part for name, part in named if name in answers]
+
+
+def _scores(agreed: Agreement, parts: Sequence[Part], mean: float) -> tuple[list[Floats], list[Score]]:
+    """Each party's covariances, and its score."""
+    blocks = [part.covariances(agreed.study.n_rows) for part in parts]
+    return blocks, [Score.of(agreed, part, block, mean) for part, block in zip(parts, blocks, strict=True)]
 
 
 def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, centred: bool) -> Floats:
@@ -107,6 +127,8 @@ def _possible(correlations: Floats, scores: Sequence[Score], square: float, *, c
 def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) -> Floats:
     """The correlations of the parties' scores."""
     n, size, names = agreed.study.n_rows, how.sketch.size, agreed.study.names
+    if len(names) == 1:
+        return np.eye(1)
     scores = np.column_stack(
         [agreed.taken_sketch(how.sketch, name, sketches[name], "cross", columns=(1,)) for name in names]
     )

@@ -21,16 +21,18 @@ from tacit.federated.study import Study
 
 
 def coordinate(agreed: Agreement) -> Rounds:
-    """One to three rounds, then the solve."""
+    """One to three rounds, then the solve; of the parties that answered in all of them."""
     study = agreed.study
     first: Mapping[str, Arrays] = {}
     if agreed.starts_with_bounds:
         first = yield agreed.bounds.questions()
     y_bounds = agreed.bounds.y_bounds(first)
     answers = yield {name: Question("marginals", _told(agreed, name, y_bounds, first)) for name in study.names}
-    parts = [read_part(agreed, name, y_bounds, first, answers[name]) for name in study.names]
+    agreed = agreed.of(answers)
+    parts = [read_part(agreed, name, y_bounds, first, answers[name]) for name in agreed.study.names]
     mean = float(np.mean([part.target_mean for part in parts]))
-    parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
+    agreed, parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
+    study = agreed.study
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
     given = Moments(
         study,

@@ -6,7 +6,9 @@ such a noise the rows of the study add up to.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from copy import copy
+from dataclasses import dataclass, replace
 
 from tacit.federated.options import Marginals
 from tacit.federated.protocols.base import Protocol
@@ -118,6 +120,15 @@ class Agreement(Protocol):
         self.n_selected = n_selected(study)
         self.cross = cross_for(study)
         self.label_sketch = sketch_for(study) if study.labels == "sketched" else None
+
+    def of(self, names: Collection[str]) -> "Agreement":
+        """What is agreed between the parties that stayed; the plan and its noise are those of all."""
+        if set(self.study.names) <= set(names):
+            return self
+        _ = self.promise  # of all, which the copy keeps
+        other = copy(self)
+        other.study = replace(self.study, members=tuple(m for m in self.study.members if m.name in names))
+        return other
 
     @property
     def starts_with_bounds(self) -> bool:

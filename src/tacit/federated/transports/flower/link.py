@@ -88,7 +88,7 @@ class FlowerTransport:
         while missing := [name for name in requests if name not in replies]:
             now = time.monotonic()
             if now - start > self._timeout:
-                raise MissingPartiesError(missing, self._timeout)
+                raise MissingPartiesError(missing, self._timeout, replies)
             if now - start > _PATIENCE and not told:
                 told = True
                 self._say(f"waiting for {', '.join(missing)}")
