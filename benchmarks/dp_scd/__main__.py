@@ -5,8 +5,9 @@
 "utility": test scores against epsilon (Figure 1), after tuning each method on its grid, for free, on rows that are held
 out of the training rows; the numbers to reach are among them. "smaller": the same at delta = n^-1.5. "limits": two of
 these numbers on the rows and columns that they were set for. "plain": scores without privacy. "noiseless": of SGD and
-SCD without noise. "convergence": the objective by epochs (Figure 2). "grid": batch against clip (Figure 3). "timing":
-one epoch against two products with the data, by the processor's time; it is not run unless named.
+SCD without noise. "convergence": the objective by epochs (Figure 2). "grid": batch against clip (Figure 3). "ablation":
+the rule with one part replaced at a time. "timing": one epoch against two products with the data, by the processor's
+time; it is not run unless named.
 """
 
 import math
@@ -16,7 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dp_scd import methods, problems
+from benchmarks.dp_scd import ablation, methods, problems
 from benchmarks.dp_scd.methods import METHODS, SGD, Dual
 from benchmarks.dp_scd.page import PLAIN, TRACED, DualPage
 from benchmarks.dp_scd.problems import Problem
@@ -124,6 +125,15 @@ def run_plain(job: Job) -> None:
             job.keep(name, None, seed, {"score": score}, size=problem.X.shape)
 
 
+def run_ablation(job: Job) -> None:
+    """The rule with one part replaced at a time."""
+    problem = problems.problem(job.name, job.effort.most_rows)
+    for epsilon, seed in product(job.effort.trace_epsilons, range(job.effort.replaced)):
+        found = ablation.scores(problem.split(seed), budget_of(problem.train_rows, epsilon, "1e-3"), seed)
+        for name, scores in found.items():
+            job.keep(name, epsilon, seed, {"score": scores}, size=problem.X.shape)
+
+
 def run_convergence(job: Job) -> None:
     """The objective along the runs that tuned best; without noise, that of ours and of SGD there, and of plain SCD."""
     problem = problems.problem(job.name, job.effort.most_rows)
@@ -189,6 +199,7 @@ BENCHMARK = Benchmark(
         "noiseless": Part(run_noiseless, tuple(problems.CASES)),
         "convergence": Part(run_convergence, tuple(problems.CASES)),
         "grid": Part(run_grid, tuple(problems.CASES)),
+        "ablation": Part(run_ablation, tuple(problems.CASES)),
         "timing": Part(run_timing, methods.TIMED, by_default=False),
     },
     DualPage,

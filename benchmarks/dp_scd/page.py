@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dp_scd import problems
+from benchmarks.dp_scd import ablation, problems
 from benchmarks.dp_scd.methods import DENSITY, LIMITS, METHODS, named
 from benchmarks.dp_scd.wanted import WANTED
 from benchmarks.frame import Floats
@@ -201,6 +201,19 @@ class DualPage(Page):
                     rule = f"{100 * (values[at] / best - 1):+.1f}% (clip {clips[at[0]]:g})"
                 found = {"best": _number(best), "batch": batches[place[1]], "clip": clips[place[0]], "rule": rule}
                 yield {"name": name, "label": label, "near": np.mean(values <= 1.05 * best)} | found
+
+    def replaced(self) -> Iterator[dict[str, Any]]:
+        """The rule with a part replaced by its best setting: what changes, over the same seeds."""
+        for name, epsilon in product(self.names("ablation"), self.results.epsilons("ablation")):
+            rule = np.array(self.results.values("score", "ablation", name, ablation.RULE, epsilon))
+            peer = self.score("utility, 1e-3", name, "tail", epsilon)
+            for part, words in ablation.WORDS.items():
+                rows = [record.scores["score"] for record in self.results.rows("ablation", name, part, epsilon)]
+                if rows:
+                    best = np.array(rows)[:, int(np.mean(rows, axis=0).argmin())]
+                    change = Seeds(best - rule, self.cell)
+                    told = {"score": _number(float(best.mean())), "peer": _number(peer.average), "change": change}
+                    yield {"name": name, "epsilon": epsilon, "words": words, **told}
 
     def times(self) -> Iterator[dict[str, Any]]:
         """Milliseconds, and the limit of their ratio; sparse rows have none."""

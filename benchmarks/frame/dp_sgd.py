@@ -30,27 +30,27 @@ def noise_multiplier(n: int, batch: int, epsilon: float, delta: float, steps: in
 
 
 class Descent:
-    """DP-SGD with a column of weights for each pair of step and clip.
+    """DP-SGD with a column of weights for each pair of step and clip; of several classes, such columns for each.
 
     All pairs see the same samples, each has its own noise.
     """
 
     def __init__(self, problem: Any, batch: int, steps: Floats, clips: Floats, multiplier: float, seed: int) -> None:
         self._problem, self._batch = problem, batch
-        self._steps, self._clips, self._multiplier = steps, clips, multiplier
+        self._steps, self._clips = np.tile(steps, problem.outputs), clips
+        self._noise = multiplier * np.tile(clips, problem.outputs)
         self._rng = np.random.default_rng(seed)
         self._norms = np.linalg.norm(problem.X, axis=1)
-        self.weights = np.zeros((problem.X.shape[1], len(steps)))
+        self.weights = np.zeros((problem.X.shape[1], len(self._steps)))
 
     def step(self) -> None:
         """Take one noisy step."""
         problem, rng, (n, p) = self._problem, self._rng, self._problem.X.shape
         rows = rng.choice(n, rng.binomial(n, self._batch / n), replace=False, shuffle=False)
         X = problem.X[rows]
-        slopes = problem.slopes(X @ self.weights, problem.y[rows, None])
         limits = self._clips / self._norms[rows, None]
-        total = X.T @ np.clip(slopes, -limits, limits)
-        total += self._multiplier * self._clips * rng.standard_normal((p, len(self._clips)))
+        total = X.T @ problem.clipped_slopes(X @ self.weights, problem.y[rows, None], limits)
+        total += self._noise * rng.standard_normal((p, len(self._noise)))
         moved = self.weights - self._steps * (total / self._batch)
         shrunk = np.maximum(np.abs(moved) - self._steps * problem.l1, 0.0)
         self.weights = np.sign(moved) * shrunk / (1.0 + self._steps * problem.l2)
@@ -59,7 +59,7 @@ class Descent:
 class Iterates(NamedTuple):
     """Of some points: weights after some passes, the mean of those of the second half, the processor's seconds."""
 
-    last: Floats  # by passes, weights and points
+    last: Floats  # by passes, weights (of several classes, those of a column next to each other) and points
     tail: Floats
     seconds: Floats
 
@@ -72,7 +72,7 @@ def descents(
     All points of a batch go together, on the same samples. Steps are in units of one over the largest curvature, clips
     in the problem's own unit. Without privacy there is no noise.
     """
-    (n, d), marks = problem.X.shape, marks or (passes,)
+    (n, d), marks = (len(problem.X), problem.X.shape[1] * problem.outputs), marks or (passes,)
     last, tail = np.empty((len(marks), d, len(points))), np.empty((d, len(points)))
     seconds = np.zeros(len(marks))
     for batch in sorted({point.batch for point in points}):
@@ -86,10 +86,11 @@ def descents(
         with np.errstate(all="ignore"):  # a bad setting may diverge
             for step in range(1, max(ends) + 1):
                 descent.step()
+                weights = descent.weights.reshape(total.shape)
                 if step > count // 2:
-                    total += descent.weights
+                    total += weights
                 for mark in (mark for mark, end in enumerate(ends) if end == step):
-                    last[mark][:, places] = descent.weights
+                    last[mark][:, places] = weights
                     seconds[mark] += time.process_time() - start
         tail[:, places] = total / (count - count // 2)
     return Iterates(last, tail, seconds)

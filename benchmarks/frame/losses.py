@@ -45,6 +45,7 @@ class Linear:
     y: Floats
     l1: float
     l2: float
+    outputs = 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -88,6 +89,10 @@ class Linear:
     def slopes(self, margins: Any, y: Any) -> Any:
         """The derivative of the loss in the margin."""
         return slopes(self.loss, margins, y)
+
+    def clipped_slopes(self, margins: Any, y: Any, limits: Floats) -> Any:
+        """The same, held within these limits."""
+        return np.clip(self.slopes(margins, y), -limits, limits)
 
     def objectives(self, w: Floats) -> Floats:
         """Of each column of `w`; infinite where the weights are not numbers any more."""

@@ -2,7 +2,7 @@
 
 `load(name)` gives `(X, y, kind)` in the units of the source; `public(name)` gives `(X, y)` scaled by bounds that were
 known before the data; `sets.toml` says what is known of each. Sets come from a data folder (`TACIT_DATA`, or
-`../shared/data` next to the repository), from scikit-learn, or from `rules.judges`.
+`../shared/data` next to the repository), from scikit-learn, from `rules.judges`, or are made (`frame.made`).
 """
 
 import os
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn import datasets
 
+from benchmarks.frame.made import MADE
 from benchmarks.rules import judges
 from tacit.datasets import load as load_paper_set
 from tacit.datasets import names
@@ -33,6 +34,8 @@ class Entry:
 
 _TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf8"))
 SETS = {name: Entry(**told) for name, told in _TOLD["sets"].items()}
+FRESH = {name: Entry(**told) for name, told in _TOLD["fresh"].items()}
+"""Sets that no rule was chosen on."""
 PUBLIC: dict[str, dict[str, Any]] = _TOLD["public"]
 _MNIST_ROWS = 20_000
 
@@ -48,11 +51,18 @@ def load(name: str) -> tuple[Any, Any, Kind]:
             X, y = judges.read(name)
         except FileNotFoundError as error:
             raise MissingSetError(str(error)) from None
+    elif name in MADE:
+        X, y = MADE[name]()
     elif name in names():
         X, y = paper_set(name)
     else:
         X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return (X[:_MNIST_ROWS], y[:_MNIST_ROWS], "classification") if name == "mnist" else (X, y, SETS[name].kind)
+    return (X[:_MNIST_ROWS], y[:_MNIST_ROWS], "classification") if name == "mnist" else (X, y, entry(name).kind)
+
+
+def entry(name: str) -> Entry:
+    """What is known of a set."""
+    return SETS[name] if name in SETS else FRESH[name]
 
 
 def paper_set(name: str, **how: Any) -> tuple[Any, Any]:

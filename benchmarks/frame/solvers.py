@@ -64,13 +64,20 @@ class Run:
 
         `rows` are bounded rows, their targets and, where entries are bounded, that bound.
         """
+        weights, seconds = self.solve(rows, promise, seed, l2=l2, l1=l1)
+        return weights[0], seconds
+
+    def solve(
+        self, rows: tuple[Any, ...], promise: Promise, seed: int, *, l2: Any = 0.0, l1: Any = 0.0
+    ) -> tuple[Floats, float]:
+        """The same with a row of weights for each output."""
         Z, targets, *entry = rows
         d = self.task.d
         penalty = Penalty(l1=np.broadcast_to(l1, d).astype(float), l2=np.broadcast_to(l2, d).astype(float))
         start = time.process_time()
         with Gate(promise, NoiseSource(seed)) as gate:
             weights = self.algorithm.run(Bounded(Z, targets, penalty, *entry), gate).weights
-        return weights[0], time.process_time() - start
+        return weights, time.process_time() - start
 
 
 def fitted(model: Any, *data: Any, clock: Callable[[], float] = time.perf_counter) -> float:

@@ -18,14 +18,12 @@ from sklearn.datasets import make_classification
 from benchmarks.dense.methods import split
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.command import Benchmark, Job, Part
-from benchmarks.frame.page import Page
+from benchmarks.rules.paired import PairedPage
 from benchmarks.small.__main__ import scored
-from benchmarks.small.page import standard_error
 from tacit import LogisticRegression
 from tacit.solvers import classes, gradient
 
 RULE, BEFORE = "rule", "before"
-SCORES = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0}  # and which way is up
 Table = tuple[Floats, Any]
 
 
@@ -104,35 +102,15 @@ def run(job: Job) -> None:
                     job.keep(kind, epsilon, seed, *scored(model, parts, "classification"))
 
 
-class CurvaturePage(Page):
+class CurvaturePage(PairedPage):
     """A section for the sets that judge and one for those that chose."""
 
     template = Path(__file__).with_name("curvature.md")
 
-    def _row(self, name: str, epsilon: float) -> dict[str, Any]:
-        at = "curvature", name
-        rows, columns, count = self.results.size(*at)
-        row: dict[str, Any] = {"set": name, "size": f"{rows:,} x {columns}, {count} classes", "epsilon": epsilon}
-        row["slope"] = (
-            f"{self.scores('slope', *at, BEFORE, epsilon):.2f}, {self.scores('slope', *at, RULE, epsilon):.2f}"
-        )
-        row["behind"] = []
-        for score, up in SCORES.items():
-            new, old = (np.array(self.results.values(score, *at, kind, epsilon)) for kind in (RULE, BEFORE))
-            mean, error = float((new - old).mean()), standard_error(new - old)
-            row[score] = f"{old.mean():.3f}, {mean:+.3f} ± {error:.3f}"
-            row["behind"] += [score] if up * mean < -max(error, 5e-4) else []
-        return row
-
     def groups(self) -> Iterator[dict[str, Any]]:
-        for chose, part in ((False, "Sets that judged the first rule"), (True, "Sets that chose")):
-            found = [r for r in self.results.rows("curvature") if (r.set in self.effort.chose) == chose]
-            rows = [self._row(*cell) for cell in dict.fromkeys((r.set, r.epsilon) for r in found)]
-            behind = [
-                f"{row['set']} at {row['epsilon']:g} ({', '.join(row['behind'])})" for row in rows if row["behind"]
-            ]
-            if rows:
-                yield {"part": part, "rows": rows, "cells": len(rows), "behind": "; ".join(behind) or "none"}
+        parts = {"Sets that judged the first rule": self.effort.judged, "Sets that chose": self.effort.chose}
+        for part, names in parts.items():
+            yield from self.group(part, "curvature", names, RULE, BEFORE)
 
 
 BENCHMARK = Benchmark(

@@ -45,7 +45,7 @@ def encode(frame: Any) -> np.ndarray:
 
 def build(name: str, table: Any, path: Path) -> tuple[int, int]:
     """Write one set; rows without a target are dropped. Returns its shape."""
-    target, about = SOURCES[name]["target"], _TOLD["sets"][name]
+    target, about = SOURCES[name]["target"], (_TOLD["sets"] | _TOLD["fresh"])[name]
     table = table[table[target].notna()]
     y = table[target].to_numpy()
     if about["kind"] == "classification":

@@ -1,13 +1,15 @@
-"""Test scores at small budgets with nothing declared, next to the numbers that were asked for.
+"""Test scores at small budgets with nothing declared, between a constant model and an oracle.
 
-    python -m benchmarks.small [--quick] [--resume] [--render-only] [--sets mnist digits]
+    python -m benchmarks.small [--quick] [--resume] [--render-only] [--sets mnist digits] [--methods ours]
 
-A constant model, scikit-learn without privacy and the default of ours on the same 75/25 splits, stratified for classes,
-one for each seed. Of classifiers also the log-loss and the calibration slope. `rules.judges` comes first.
+On the same 75/25 splits, stratified for classes, one for each seed: a constant model, scikit-learn without privacy, the
+default of ours, and two that are told true units and tuned on the test rows, the oracle and DP-SGD
+(`benchmarks.small.oracle`). Of classifiers also the log-loss and the calibration slope. A case is a model on a set: it
+is written whole, and `--resume` leaves out those that are. `rules.judges` comes first.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from benchmarks.dense.methods import PLAIN, estimator, evaluate, split
 from benchmarks.frame import Floats, sets
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.frame.solvers import fitted
-from benchmarks.small.page import CONSTANT, OURS, UNCOUNTED, SmallPage
+from benchmarks.small import oracle
+from benchmarks.small.page import CONSTANT, DP_SGD, ORACLE, OURS, RARE, UNCOUNTED, SmallPage, rules
 from tacit.solvers import classes
 
-RARE = ", 5% positives"
+MODELS = (CONSTANT, PLAIN, OURS, UNCOUNTED, ORACLE, DP_SGD)
+TOLD: dict[str, Callable[..., list[float]]] = {ORACLE: oracle.oracle, DP_SGD: oracle.dp_sgd}
 
 
 def load(name: str) -> tuple[Any, Any, str]:
@@ -71,31 +75,48 @@ def scored(model: Any, parts: list[Any], kind: str) -> tuple[dict[str, float], f
     return {name: round(float(value), 5) for name, value in scores.items()}, round(seconds, 4)
 
 
+def model_of(name: str, epsilon: float | None, X: Any, kind: str) -> Any:
+    """One that is not told anything of the rows."""
+    if name == CONSTANT:
+        return DummyClassifier() if kind == "classification" else DummyRegressor()
+    return estimator("auto", epsilon, X, kind, {})
+
+
 def run(job: Job) -> None:
-    """All models of a set on the same splits."""
+    """One model on a set, on a split for each seed."""
+    about, effort = job.effort.sets[job.name], job.effort
+    if (job.method == UNCOUNTED and "above" not in about) or (job.method == PLAIN and about.get("plain") == 0):
+        return
     X, y, kind = load(job.name)
     job.size = (*X.shape, len(np.unique(y)) if kind == "classification" else 0)
-    constant = DummyClassifier if kind == "classification" else DummyRegressor
-    about = job.effort.sets[job.name]
-    for seed in range(job.effort.seeds):
+    told, free = job.method in TOLD, job.method in (CONSTANT, PLAIN)
+    seeds = about.get("seeds", effort.seeds)
+    seeds = min(seeds, about.get("told_seeds", effort.told_seeds)) if told else seeds
+    epsilons = (None,) if free else effort.told_at if told else effort.epsilons
+    results = []
+    for seed in range(seeds):
         parts = split(X, y, kind, seed)
-        job.keep(CONSTANT, None, seed, *scored(constant(), parts, kind))
-        if seed < about.get("plain", job.effort.seeds):
-            job.keep(PLAIN, None, seed, *scored(estimator("", None, X, kind, {}), parts, kind))
-        for epsilon in job.effort.epsilons:
-            model = estimator("auto", epsilon, X, kind, {})
-            job.keep(OURS, epsilon, seed, *scored(model, parts, kind), note=model.guarantee_.solver)
-            if "above" in about:
-                with uncounted():
-                    job.keep(UNCOUNTED, epsilon, seed, *scored(estimator("auto", epsilon, X, kind, {}), parts, kind))
+        problem = oracle.told(parts, kind) if told else None
+        for epsilon in epsilons:
+            if told:
+                found = TOLD[job.method](problem, epsilon, about["score"], seed)
+                results.append((epsilon, seed, {about["score"]: [round(score, 5) for score in found]}))
+                continue
+            model = model_of(job.method, epsilon, X, kind)
+            with uncounted() if job.method == UNCOUNTED else nullcontext():
+                found = scored(model, parts, kind)
+            results.append((epsilon, seed, *found, "" if free else f"{model.guarantee_.solver}, {rules()}"))
+    for result in results:
+        job.keep(job.method, *result)
 
 
 BENCHMARK = Benchmark(
     "small",
     __doc__,
-    {"small": Part(run, lambda effort: effort.few or effort.sets)},
+    {"small": Part(run, lambda effort: effort.few or effort.sets, methods=MODELS)},
     SmallPage,
     Path(__file__).with_name("effort.toml"),
+    MODELS,
 )
 
 if __name__ == "__main__":

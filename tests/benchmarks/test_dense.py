@@ -162,6 +162,27 @@ def test_the_verdict_counts_where_the_default_is_behind_the_better_peer():
     assert "in 1 of 2; behind on adult at 1 (0.800 against 0.810)" in line
 
 
+def test_a_small_lead_of_a_peer_counts_only_beyond_the_standard_error():
+    def rows(model, *accuracies):
+        return [
+            Record("public", "adult", model, 1.0, seed, {"accuracy": [value]}, [1.0])
+            for seed, value in enumerate(accuracies)
+        ]
+
+    ours = rows("auto", 0.78, 0.80, 0.82)
+    assert "in 1 of 1." in DensePage(ours + rows("opacus", 0.80, 0.81, 0.80)).verdict()
+    assert "in 0 of 1; behind" in DensePage(ours + rows("opacus", 0.84, 0.85, 0.84)).verdict()
+
+
+def test_the_solver_that_auto_took_has_no_second_row():
+    def rows(model, note):
+        return [Record("raw", "two", model, 1.0, 0, {"accuracy": [0.7]}, [1.0], note)]
+
+    found = rows("gradient", "gradient") + rows("sgd", "sgd")
+    assert DensePage(found + rows("auto", "gradient")).models("raw", "two") == ["auto", "sgd"]
+    assert DensePage(found + rows("auto", "text")).models("raw", "two") == ["auto", "gradient", "sgd"]
+
+
 def test_the_peers_are_scored_as_we_are():
     rng = np.random.default_rng(1)
     y, p = rng.integers(0, 2, 200), rng.uniform(size=200).round(1)

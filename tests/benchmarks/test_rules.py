@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
-from benchmarks.rules import coordinate, curvature, dual, judges, order, text
+from benchmarks.rules import coordinate, curvature, dual, judges, order, solvers, text
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -75,6 +75,19 @@ def test_long_steps_are_set_next_to_safe_ones(monkeypatch, tmp_path):
     told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| three", "| ten pairs"))]
     assert [len(row) for row in told] == [7, 7]
     assert "+0.000" not in told[0][5]  # other steps, another log-loss
+
+
+def test_solvers_are_set_next_to_each_other(monkeypatch, tmp_path):
+    both = {"two": (X, (X[:, 0] > 0.3).astype(int)), "three": (X, np.digitize(X[:, 0], [-0.5, 0.5]))}
+    monkeypatch.setattr(solvers, "table", both.__getitem__)
+    few = solvers.BENCHMARK.quick.but(judged=["two"], chose=[], several=["three"], epsilons=[20.0])
+    monkeypatch.setattr(solvers.BENCHMARK, "quick", few)
+    solvers.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    page = (tmp_path / "solvers_rule.md").read_text()
+    told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| two", "| three"))]
+    assert [len(row) for row in told] == [7, 7, 7]
+    assert "of 1 cells" in page
+    assert "sets that chose" not in page
 
 
 @pytest.mark.usefixtures("tiny")

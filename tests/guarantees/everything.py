@@ -330,6 +330,9 @@ def _more_forms() -> Iterator[Entry]:
         if case.solver.name == "gradient" and case.loss == "squared":
             for sparse in (False, True):
                 yield of_case(replace(case, sparse=sparse), form="guarded")
+        counted = case.solver.name in ("coordinate", "dual") and case.loss == "logistic"
+        if counted and not (case.is_multiclass or case.declared or case.whole):
+            yield of_case(case, form="classes", epsilon=50.0)
         if case.solver.name == "coordinate":
             for form, options in RAW_FORMS.items():
                 raw = replace(case, sparse=form != "columns as they are")

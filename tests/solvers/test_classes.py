@@ -15,7 +15,7 @@ from tacit.blocks import Bounded, Passes, WeightedPasses
 from tacit.privacy import Budget, Unit
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Penalty
 from tacit.problems.task import LinearTask
-from tacit.solvers import Gradient, classes, curvature, gradient
+from tacit.solvers import Coordinate, Dual, Gradient, classes, curvature, gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is set:UserWarning")
 
@@ -63,6 +63,48 @@ def test_counts_are_planned_by_public_numbers():
     assert not classes.are_due(task(10_000, 100, MULTINOMIAL))
     assert not classes.are_due(task(10_000, loss=SQUARED))
     assert not classes.are_due(task(10_000, fit_intercept=False))
+
+
+@pytest.mark.parametrize(
+    ("solver", "surplus"), [(Coordinate(), False), (Dual(), True), (Dual(variant="published"), None)]
+)
+def test_solvers_of_papers_count_two_classes_in_the_same_plan(solver, surplus):
+    names = {n: [release.name for release in solver.at(task(n)).releases(0.5)] for n in (100, 10_000)}
+    counted = surplus is not None
+    assert (names[10_000][0] == classes.COUNTS) == counted
+    assert (names[10_000][-1] == classes.SURPLUS) == bool(surplus)
+    assert {classes.COUNTS, classes.SURPLUS}.isdisjoint(names[100])
+    assert sum(release.share for release in solver.at(task(10_000)).releases(0.5)) == pytest.approx(0.5)
+
+
+def test_a_declared_start_is_not_counted():
+    for start in (Coordinate(intercept_init=0.0), Coordinate(coef_init=[0.0] * 5)):
+        assert classes.COUNTS not in [release.name for release in start.at(task(10_000)).releases(1.0)]
+    several = Dual().at(task(10_000, 3)).releases(1.0)
+    assert classes.COUNTS not in [release.name for release in several]
+
+
+@pytest.mark.parametrize("solver", ["coordinate", "dual"])
+def test_without_noise_counts_and_surplus_change_no_optimum(solver, monkeypatch):
+    """Where a rare class has to be found the start is far from zero, and both ends are the same."""
+    X, y = rare(0, n=4_000, rate=0.05)
+    found = []
+    for enough in (0.0, math.inf):
+        monkeypatch.setattr(classes, "ENOUGH", enough)
+        found.append(LogisticRegression(epsilon=math.inf, solver=solver).fit(X, y).decision_function(X))
+    np.testing.assert_allclose(*found, atol=2e-2)
+
+
+def test_the_dual_solver_predicts_as_much_of_a_rare_class_as_there_is(monkeypatch):
+    """Its intercept is penalised; without counts rare events are predicted twice too often."""
+    X, y = rare(0, n=8_000, d=40, rate=0.03)
+    found = []
+    for enough in (classes.ENOUGH, math.inf):
+        monkeypatch.setattr(classes, "ENOUGH", enough)
+        model = LogisticRegression(epsilon=3.0, solver="dual", random_state=0).fit(X, y)
+        found.append(model.predict_proba(X)[:, 1].mean() / y.mean())
+    assert 0.9 < found[0] < 1.1
+    assert found[1] > 1.6
 
 
 def test_several_classes_are_counted_at_a_tenth_of_the_budget():

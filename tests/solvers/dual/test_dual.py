@@ -114,7 +114,9 @@ def test_v_stays_the_sum_that_it_stands_for(loss, monkeypatch):
         weights = run(task(loss, n, d, epsilon=math.inf), data, l2, **options).weights[0]
         alpha = kept[-1].at(np.arange(n))[:, 0]
         v = weights * n * np.append(np.full(d, l2), l2 if "batch_size" in options else steps._INTERCEPT)
-        np.testing.assert_allclose(v, np.append(data.Z.T @ alpha, alpha.sum()), atol=1e-9)
+        kept_back = 1 if loss == "logistic" and "batch_size" in options else 0  # its intercept starts by class counts
+        stands_for = np.append(data.Z.T @ alpha, alpha.sum())
+        np.testing.assert_allclose(v[: d + 1 - kept_back], stands_for[: d + 1 - kept_back], atol=1e-9)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ def test_little_noise_or_a_variant_pick_the_form():
 
 
 def test_ten_thousand_steps_are_calibrated_to_within_one_percent_from_below():
-    plan = Plan(*Dual(n_passes=10).at(task("logistic", 300_000, 20, epsilon=0.1, delta=1e-9)).releases(1.0))
+    plan = Plan(*Dual(n_passes=10).at(task("hinge", 300_000, 20, epsilon=0.1, delta=1e-9)).releases(1.0))
     assert [(r.count, r.sampling) for r in plan.releases] == [(10_000, 1e-3)]
     for epsilon in (0.1, 1.0):
         event = plan.calibrate(Budget(epsilon, 1e-9, "add-remove"), ROWS, "test").event

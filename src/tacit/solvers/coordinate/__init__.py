@@ -4,12 +4,14 @@ Algorithm. Release the mean square M_j of every column once (`tacit.solvers.coor
 number of passes, update one weight after the other: `w_j <- prox(w_j - t_j (noisy derivative in w_j))` with
 t_j = step / (h M_j), h the curvature of the loss, and prox that of the penalties and bounds on w_j. Margins are kept,
 so an update costs one column. No step looks at the objective; the order and the number of updates are fixed beforehand.
-The start is public. The last pass may be a part of one: some coordinates, each once.
+The start is public, or the log-odds of a released class count. The last pass may be a part of one: some coordinates,
+each once.
 
 Privacy
 -------
-Unit: one row. Neighbours: add-remove or replace-one. Released: the mean squares (unless declared), then P passes, each
-the derivatives in all d' weights one after the other; all Gaussian, so the plan is exactly mu-GDP.
+Unit: one row. Neighbours: add-remove or replace-one. Released: for the logistic loss the count of a class, if that is
+due; the mean squares (unless declared); then P passes, each the derivatives in all d' weights one after the other. All
+is Gaussian, so the plan is exactly mu-GDP.
 
 - Row accounting (`clipping="row"`). The derivative l' of row i in its margin is clipped to C / |z_i / s|, with released
   or declared units s_j = sqrt(M_j). Over a pass that visits every coordinate once, the changes that the row can make,
@@ -22,6 +24,7 @@ the derivatives in all d' weights one after the other; all Gaussian, so the plan
 - A part of a pass, of k < d' updates. Rows: it has some of the changes of a whole pass, and their squares add up to no
   more; it gets the share and the noise of a whole pass. Coordinates: its sensitivity is sqrt(k), and with k / d' of a
   whole pass's share each of its updates has the noise of all others, so that K updates cost what K updates cost.
+- The count of the second class, where it is due: 1 for both relations (`tacit.solvers.classes`).
 - Iterates follow from what was released, and may be told (`coef_path_`).
 - Sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
 
@@ -31,14 +34,15 @@ drawn without looking at the data, and need not be secret.
 Rules (in n, d, epsilon and delta alone). nu = (d + 1) / (n mu); 6 nu^-0.35 passes; C = kappa sqrt(d') with
 kappa = 0.13 nu^-0.45, but at most 0.08 / nu and 0.8 / nu^2, so that where nothing can be learned the weights stay near
 zero; for the intercept the derivative is clipped to 3 (1 for the logistic loss) but at most n mu / 100; whole steps;
-the mean of the iterates after the second half of the passes. Below nu = 0.001 passes and clips grow further, so that
-without noise the problem is solved.
+the mean of the iterates after the second half of the passes. Classes are counted, for 2%, where there is an intercept
+and n mu is above 125 for each of both (`benchmarks.rules.solvers`), and no start is declared. Below nu = 0.001 passes
+and clips grow further, so that without noise the problem is solved.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -58,6 +62,7 @@ from tacit.problems.declared import (
     truth,
 )
 from tacit.problems.task import LinearTask
+from tacit.solvers import classes, two_classes
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, option, pass_count, word
 from tacit.solvers.coordinate.columns import NO_CLIP, Columns, Smoothness, Walk
 from tacit.solvers.coordinate.iterates import ORDERS, Average, coordinates, outer_loops, usual_order
@@ -107,7 +112,8 @@ class Coordinate(Solver):
     coef_init : array of shape (n_features,), default=None
         Where to start, in the units of `coef_`: it must be public. None: at zero. Bounds on coefficients hold there.
     intercept_init : float, default=None
-        The intercept to start with, public. None: the one that predicts the middle of targets at the middle of rows.
+        The intercept to start with, public. None: the one that predicts the middle of targets at the middle of rows;
+        of classes that of their released counts, where there is little noise and `coef_init` is None too.
     rescale : bool, default=True
         False leaves columns as they are: not centred, and with strengths of penalties and declared `smoothness` in the
         user's units. All columns need declared `bounds`.
@@ -196,8 +202,8 @@ class _Descent(Algorithm[LinearTask]):
         return -(-self.updates // self.task.width)
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """The smoothness constants, then the passes, and the part of one."""
-        first, left = self.smoothness.releases(share)
+        """The class counts, where they are due; the smoothness constants, then the passes, and the part of one."""
+        first, left = self.smoothness.releases(1.0)
         whole, rest = divmod(self.updates, self.task.width)
         part = 0.0 if rest == 0 else 1.0 if self.clipping == "row" else rest / self.task.width
         releases = [*first]
@@ -205,17 +211,22 @@ class _Descent(Algorithm[LinearTask]):
             releases.append(Release("passes", "gaussian", share=left * whole / (whole + part), count=whole))
         if rest:
             releases.append(Release("part of a pass", "gaussian", share=left * part / (whole + part)))
-        return tuple(releases)
+        return classes.planned(self.task, share, *releases, counted=self._is_counted, calibrated=False)
+
+    @property
+    def _is_counted(self) -> bool:
+        return all(part is None for part in self.start) and not self.raw and two_classes.are_due(self.task)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The average of the iterates that was asked for."""
         task, penalty = self.task, data.penalty.with_intercept()
+        first = self._first(data, gate)
         columns = Columns(task, data)
         bounds = self.smoothness.constants(columns, gate)
         clipping = _Clipping.of(self, columns, bounds)
         steps = self.step / (task.loss.curvature * bounds)
         rules = kernels.rules(clipping.caps, clipping.units, steps, penalty, task.n)
-        w = np.clip(self._first(data.units), rules[:, kernels.LOW], rules[:, kernels.HIGH])
+        w = np.clip(first, rules[:, kernels.LOW], rules[:, kernels.HIGH])
         columns.move_to(w)
         convexity = np.asarray(penalty.l2)[: task.d] / (task.loss.curvature * bounds[: task.d])
         average = Average(self.passes, outer_loops(self.averaging, self.passes, float(convexity.min())), self.averaging)
@@ -234,11 +245,14 @@ class _Descent(Algorithm[LinearTask]):
         spread = steps * clipping.units * noise * average.amplification(self._held)
         return Solution(average.value[None, :], spread[None, :], np.array(path) if self.keep_path else None)
 
-    def _first(self, units: Any) -> Floats:
-        """The weights to start with: those of a model in the user's units, where there are units."""
-        coef, intercept = self.start
+    def _first(self, data: Bounded, gate: Gate) -> Floats:
+        """The weights to start with: those of a model in the user's units, where there are units; or the log-odds."""
+        (coef, intercept), units = self.start, data.units
         if coef is None and intercept is None:
-            return np.zeros(self.task.d + 1)
+            w = np.zeros(self.task.d + 1)
+            if self._is_counted:
+                w[-1] = classes.classes_of(self.task, data, gate, counted=True).log_odds[0]
+            return w
         coef = np.zeros(self.task.d) if coef is None else coef
         return np.append(coef, intercept or 0.0) if units is None else units.weights(coef, intercept)
 

@@ -30,6 +30,8 @@ from tacit.solvers.dual.steps import Duals, Sampled, added, mechanism, solution
 class Published(Sampled):
     """Steps on samples; dual variables get noise as well."""
 
+    counts: ClassVar[bool] = False
+
     @classmethod
     def of(cls, task: LinearTask, asked: Asked) -> Self:
         """As in the paper, unless another damping or average was asked for: all of the batch, and the last iterate."""
@@ -57,6 +59,8 @@ class Published(Sampled):
 @dataclass(frozen=True)
 class Sequential(Sampled):
     """Updates of a batch see each other; batches are fixed, and all of them are seen once in a pass."""
+
+    counts: ClassVar[bool] = False
 
     passes: int = PASSES
 

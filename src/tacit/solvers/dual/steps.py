@@ -20,6 +20,7 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import Batches, GaussianVector, SampledSteps
 from tacit.problems import HINGE
 from tacit.problems.task import LinearTask
+from tacit.solvers import classes, two_classes
 from tacit.solvers.base import Algorithm, Layout, Solution
 from tacit.solvers.curvature import POWER_STEPS, largest_curvature
 from tacit.solvers.dual.rules import BEARINGS, Asked, noise_of
@@ -49,6 +50,8 @@ class _Steps(Algorithm[LinearTask]):
 @dataclass(frozen=True)
 class Sampled(_Steps):
     """Steps on samples of the rows."""
+
+    counts: ClassVar[bool] = True  # whether classes are, where that is due
 
     batch: float  # expected rows in a step
     damping: float  # rows of a batch that are taken to pull one way
@@ -80,8 +83,13 @@ class Sampled(_Steps):
         return self.batch / self.task.n
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """What the samples add to v."""
-        return (Release("updates", "gaussian", share=share, count=self.steps, sampling=self.sampling),)
+        """What the samples add to v; of two classes their counts before and their surplus after, if due."""
+        updates = Release("updates", "gaussian", share=1.0, count=self.steps, sampling=self.sampling)
+        return classes.planned(self.task, share, updates, counted=self._is_counted, calibrated=self._is_counted)
+
+    @property
+    def _is_counted(self) -> bool:
+        return self.counts and two_classes.are_due(self.task)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
         """The mean of the last iterates. All of them are sums of what was released, so it costs nothing."""
@@ -89,15 +97,22 @@ class Sampled(_Steps):
         plain = mechanism(self.task, clip)
         sampled = SampledSteps(plain.sensitivity, self.task.n * clip)
         duals = Duals(self.task, data, newton=self.newton, scale=scale)
-        walk = _Walk(duals, np.zeros((self.task.outputs, self.task.d + 1)), scale, self.damping, clip * SHRINK)
-        most = max(1, round(_AT_ONCE / (walk.v.size + self.batch)))
-        v, mean = np.zeros_like(walk.v), np.zeros_like(walk.v)
+        v = np.zeros((self.task.outputs, self.task.d + 1))
+        known = classes.classes_of(self.task, data, gate, counted=self._is_counted)
+        if self._is_counted:  # the intercept's penalty pulls to where it starts
+            v[:, -1] = known.log_odds / scale[-1]
+        walk = _Walk(duals, v.copy(), scale, self.damping, clip * SHRINK)
+        most, mean = max(1, round(_AT_ONCE / (v.size + self.batch))), np.zeros_like(v)
         while left := gate.left("updates"):
-            moved = gate.release("updates", sampled, walk.v.size, min(most, left), walk)
+            moved = gate.release("updates", sampled, v.size, min(most, left), walk)
             iterates = v.ravel() + np.cumsum(moved, axis=0)
             v = iterates[-1].reshape(v.shape)
             mean += iterates[max(0, left - self.tail) :].sum(axis=0).reshape(v.shape) / self.tail
-        return solution(self.task, mean, scale, gate.noise("updates", plain.sensitivity) * added(self.steps, self.tail))
+        noise = gate.noise("updates", plain.sensitivity) * added(self.steps, self.tail)
+        found = solution(self.task, mean, scale, noise)
+        if self._is_counted:
+            found.weights[:, -1] += classes.shift(self.task, known, Passes(self.task, data), found.weights, gate)
+        return found
 
     def _scale_and_clip(self, data: Bounded) -> tuple[Floats, float]:
         """What turns v into weights, 1 / (n l2), and what an update is clipped to."""
