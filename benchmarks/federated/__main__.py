@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.federated import blocks, methods, paper, problems, timing
-from benchmarks.federated.block_frank_wolfe import elementary
 from benchmarks.federated.methods import (
     BEST,
     CENTRAL,
@@ -34,6 +33,7 @@ from benchmarks.federated.methods import (
 )
 from benchmarks.federated.page import ALL, FederatedPage
 from benchmarks.frame.command import SPLIT, Benchmark, Job, Part
+from tacit.federated.protocols.feature_sharing.samplings import elementary
 
 DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
