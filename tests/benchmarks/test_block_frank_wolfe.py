@@ -12,6 +12,7 @@ from sklearn.linear_model import Lasso
 
 import benchmarks.federated.block_frank_wolfe
 from benchmarks.federated.block_frank_wolfe import Balls, Custom, Domain, block_frank_wolfe
+from benchmarks.federated.theory import gap_bound, inexactness
 from tacit.federated.protocols.feature_sharing.samplings import (
     Distributed,
     Sampling,
@@ -155,7 +156,7 @@ def test_every_sampling_converges_within_its_bound(name: str) -> None:
             row[t] = 0.5 * np.square(A @ x - y).sum() - optimum
 
         block_frank_wolfe(lambda x, at: A[:, at].T @ (A @ x - y), domain, sampling, 150, PublicDraws(run), watch=watch)
-    allowed = 2 * (gaps[:, 0].mean() + C / p) / (p * np.arange(151) + 2)
+    allowed = np.array([gap_bound(gaps[:, 0].mean(), C, p, t) for t in range(151)])
     assert np.all(gaps.mean(axis=0) <= allowed)
     assert gaps[:, -1].mean() < 0.05 * gaps[:, 0].mean()  # and it does converge
 
@@ -183,8 +184,8 @@ def test_inexact_gradients_and_oracles_keep_the_bound() -> None:
         gaps.append(float(0.5 * np.square(A @ x - y).sum() - optimum))
 
     block_frank_wolfe(gradient, domain, sampling, 300, PublicDraws(0), oracle=oracle, watch=watch)
-    rho = (2 * 0.7 * 3 + 2) * 1.0 + 1.0 * 2  # (diameter + blocks drawn) rho_g + rho_l (blocks drawn)
-    assert np.all(np.array(gaps) <= 2 * (gaps[0] + (1 + rho) * C / p) / (p * np.arange(301) + 2))
+    rho = inexactness(diameter=2 * 0.7 * 3, drawn=2, gradients=1.0, oracles=1.0)
+    assert np.all(np.array(gaps) <= [gap_bound(gaps[0], C, p, t, rho) for t in range(301)])
     assert gaps[-1] < 0.2 * gaps[0]
 
 

@@ -738,6 +738,14 @@ def _studies(adjacency: str) -> list[Entry]:
         "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
         "feature-sharing study, product": {"protocol": FeatureSharing(n_iter=4, geometry="product")},
         "feature-sharing study, serial": {"protocol": FeatureSharing(n_iter=4, geometry="serial")},
+        "feature-sharing study, some blocks": {
+            "protocol": FeatureSharing(n_iter=4, geometry="product", blocks=2, sampling="distributed", tau=1, seed=1)
+        },
+        "feature-sharing study, sets of blocks": {
+            "protocol": FeatureSharing(
+                n_iter=6, geometry="product", blocks=3, sampling=((0.5, (0, 1, 4)), (0.3, (2,)), (0.2, (3, 5)))
+            )
+        },
         "feature-sharing study, best": sharing,
         "feature-sharing study, sketched labels": sharing | {"labels": "sketched"},
         "feature-sharing study, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -141,7 +142,7 @@ def _blocks(study: Study) -> Turn:
         if member.n_features < count:
             raise ValueError(f"blocks must be at most a party's columns; {member.name!r} has {member.n_features}")
         edges = np.cumsum([0, *map(len, np.array_split(np.arange(member.n_features), count))]).tolist()
-        found += [Block(member.name, low, high) for low, high in zip(edges, edges[1:], strict=False)]
+        found += [Block(member.name, low, high) for low, high in pairwise(edges)]
     return tuple(found)
 
 
