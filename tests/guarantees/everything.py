@@ -727,7 +727,7 @@ def _studies(adjacency: str) -> list[Entry]:
     told: dict[str, Any] = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch": Sketching(size=3)}
     told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency}
     told |= {"protocol": Marginals(n_selected=2, cross="sketched")}
-    sharing = {"protocol": FeatureSharing(n_iter=4)}
+    sharing = {"protocol": FeatureSharing(n_iter=4, geometry="best")}
     forms: dict[str, dict[str, Any]] = {
         "marginals study": {},
         "marginals study, all columns": {"protocol": Marginals(n_selected=3, cross="sketched")},
