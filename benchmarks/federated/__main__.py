@@ -6,8 +6,10 @@
 "numbers": the numbers to reach, on 1% dense data. "correlated": columns of different parties that are correlated.
 "labels": those that every party holds, or that one releases a sketch of.
 "overhead": what a round costs besides the protocol's own work. "printed": the true epsilon of the paper's noise.
+"promised": what its Theorem 4 and Corollary 1 come to.
 "figure 1" and "figure 2": block-coordinate Frank-Wolfe without privacy. "figure 3": against central DP Frank-Wolfe.
-"figure 4" to "figure 8": by rows, parties, epsilon, the split of the budget and the sketch size. "figure 9": real sets.
+"figure 4" to "figure 8": by rows, parties, epsilon, the split of the budget and the sketch size. "figure 9": real
+sets, with the logistic loss; "hinge": with the squared hinge.
 """
 
 import math
@@ -18,8 +20,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.federated import blocks, methods, paper, problems, timing
-from benchmarks.federated.block_frank_wolfe import elementary
+from benchmarks.federated import blocks, methods, paper, problems, theory, timing
 from benchmarks.federated.methods import (
     BEST,
     CENTRAL,
@@ -34,11 +35,19 @@ from benchmarks.federated.methods import (
 )
 from benchmarks.federated.page import ALL, FederatedPage
 from benchmarks.frame.command import SPLIT, Benchmark, Job, Part
+from tacit.federated.protocols.feature_sharing.samplings import elementary
 
 DENSE, LABELLED = "1% dense", ("a9a", "phishing")  # what the ways to hold labels are compared on
 MOST_EXACT = 1_000  # columns up to which marginals without noise, which then takes all of them, is quick
 RIVALS = tuple(method for method in METHODS if method != MARGINALS)
-Problems = Callable[[int], problems.Problem]  # by seed
+
+
+@dataclass(frozen=True)
+class Data:
+    """A problem for each seed, with so many rows."""
+
+    rows: int
+    make: Callable[[int], problems.Problem]
 
 
 @dataclass(frozen=True)
@@ -46,23 +55,29 @@ class Point:
     """Fits on one problem with one setting."""
 
     at: Any  # the value of what is varied
-    problem: Problems
+    data: Data
     named: Sequence[str]  # methods
     setting: Setting = field(default_factory=Setting)
     called: str = ""  # what records call the method, if not by its name
     seeds: int | None = None  # if not as many as all
 
+    def repeated(self, effort: Any) -> int:
+        """With how many seeds: the paper's 20 where there are few rows."""
+        return self.seeds or (effort.repetitions if self.data.rows <= effort.few_rows else effort.seeds)
+
 
 def synthetic(
     size: Sequence[int], density: float = problems.DENSITY, active: int = 0, radius: float | None = problems.RADIUS
-) -> Problems:
+) -> Data:
     """The paper's data of that size; no number of active columns: the same share of columns as of entries."""
-    return partial(problems.synthetic, *size, density, active or max(1, round(density * size[1])), radius)
+    active = active or max(1, round(density * size[1]))
+    return Data(size[0], partial(problems.synthetic, *size, density, active, radius))
 
 
-def real(name: str, effort: Any) -> Problems:
+def real(name: str, effort: Any, loss: str = "logistic") -> Data:
     """The same for every seed."""
-    return lambda _: problems.real(name, effort.most_rows)
+    found = problems.real(name, effort.most_rows, loss)
+    return Data(found.size[0], lambda _: found)
 
 
 def _numbers(name: str, effort: Any) -> Iterator[Point]:
@@ -74,7 +89,8 @@ def _numbers(name: str, effort: Any) -> Iterator[Point]:
 
 def _correlated(name: str, effort: Any) -> Iterator[Point]:
     """Columns of different parties that say nearly the same; all ways to cross moments."""
-    data = partial(problems.correlated, *effort.many, problems.DENSITY, PARTIES, int(name.split()[0]))
+    make = partial(problems.correlated, *effort.many, problems.DENSITY, PARTIES, int(name.split()[0]))
+    data = Data(effort.many[0], make)
     yield Point(ALL, data, (MARGINALS,))
     yield Point(ALL, data, RIVALS, seeds=effort.rival_seeds)
     for cross in ("sketched", "zero"):
@@ -104,7 +120,7 @@ def _by_rows(_: str, effort: Any) -> Iterator[Point]:
     for rows in effort.rows:
         data = synthetic((rows, effort.columns))
         yield Point(rows, data, (CENTRAL, SHORT))
-        for count, method in product(effort.parties, (MARGINALS, BEST)):
+        for count, method in product(effort.parties, (MARGINALS, PRODUCT, BEST)):
             yield Point(rows, data, (method,), Setting(parties=count), f"{method}, K = {count}")
 
 
@@ -137,22 +153,30 @@ def _by_sketch(name: str, effort: Any) -> Iterator[Point]:
 def _real(name: str, effort: Any) -> Iterator[Point]:
     """A real set split over parties."""
     data = real(name, effort)
-    if data(0).size[1] <= MOST_EXACT:
+    if data.make(0).size[1] <= MOST_EXACT:
         yield Point(ALL, data, (MARGINALS,), Setting(math.inf), "marginals, without noise", seeds=1)
     yield Point(ALL, data, (CENTRAL, SHORT))
     for count in effort.parties:
         yield Point(count, data, (MARGINALS, PRODUCT, BEST), Setting(parties=count))
 
 
+def _hinge(name: str, effort: Any) -> Iterator[Point]:
+    """The same with the squared hinge, which marginals does not serve."""
+    data = real(name, effort, "squared_hinge")
+    yield Point(ALL, data, (CENTRAL, SHORT))
+    for count in effort.parties:
+        yield Point(count, data, (PRODUCT, BEST), Setting(parties=count))
+
+
 def points_run(points: Callable[[str, Any], Iterator[Point]]) -> Callable[[Job], None]:
     """Every point with every seed; what is not private once for each problem."""
 
     def run(job: Job) -> None:
-        made = [(point, point.seeds or job.effort.seeds) for point in points(job.name, job.effort)]
+        made = [(point, point.repeated(job.effort)) for point in points(job.name, job.effort)]
         for seed in range(max(seeds for _, seeds in made)):
             known = set()
             for point in (point for point, seeds in made if seed < seeds):
-                problem, where = point.problem(seed), f"{job.name}{SPLIT}{point.at}"
+                problem, where = point.data.make(seed), f"{job.name}{SPLIT}{point.at}"
                 job.size = (*problem.size, PARTIES)
                 if where not in known:
                     known.add(where)
@@ -206,6 +230,13 @@ def run_printed(job: Job) -> None:
     job.keep("paper", setting["epsilon"], 0, paper.true_epsilons(**setting))
 
 
+def run_promised(job: Job) -> None:
+    """What the theorems come to on the data of Figure 4."""
+    for rows in job.effort.rows:
+        found = theory.promised(rows, job.effort.columns, PARTIES, problems.DENSITY, problems.RADIUS)
+        job.keep("paper", None, 0, found, (), set=f"{job.name}{SPLIT}{rows}")
+
+
 BENCHMARK = Benchmark(
     "federated",
     __doc__,
@@ -215,6 +246,7 @@ BENCHMARK = Benchmark(
         "labels": Part(points_run(_labels), lambda _: [DENSE, *(name for name in LABELLED if name in problems.REAL)]),
         "overhead": Part(run_overhead, (ALL,)),
         "printed": Part(run_printed, lambda _: paper.named()),
+        "promised": Part(run_promised, (ALL,)),
         "figure 1": Part(run_samplings, densities),
         "figure 2": Part(run_workers, (ALL,)),
         "figure 3": Part(points_run(_by_iterations), "compared"),
@@ -224,6 +256,7 @@ BENCHMARK = Benchmark(
         "figure 7": Part(points_run(_by_share), "sizes"),
         "figure 8": Part(points_run(_by_sketch), "sizes"),
         "figure 9": Part(points_run(_real), lambda _: problems.REAL),
+        "hinge": Part(points_run(_hinge), lambda _: problems.REAL),
     },
     FederatedPage,
     Path(__file__).with_name("effort.toml"),

@@ -1,6 +1,6 @@
 """Block-coordinate Frank-Wolfe under arbitrary sampling (Lou and Cheung, section III). Not private.
 
-No protocol runs it. "feature-sharing" takes its step from it, which is in `protocols.feature_sharing.rules`.
+No protocol runs it. Its samplings and its step are those of "feature-sharing", in `protocols.feature_sharing`.
 
 Minimise a smooth convex f over a product of compact sets, one for each block of coordinates. In each iteration a random
 set of blocks is drawn, and each of them moves towards the point of its set that minimises the linear part of f:
@@ -26,77 +26,13 @@ from numpy.typing import ArrayLike
 
 from tacit._types import Floats, Integers
 from tacit.federated.protocols.feature_sharing.rules import universal_step
-from tacit.privacy import NoiseSource, checks
+from tacit.federated.protocols.feature_sharing.samplings import Sampling
+from tacit.privacy import checks
+from tacit.privacy.public import PublicDraws
 from tacit.problems import L1Ball
 
 Gradient = Callable[[Floats, Integers], Floats]  # (x, coordinates) -> the partial gradient there, perhaps inexact
 Oracle = Callable[[Floats, Integers], Floats]  # (partial gradient, blocks) -> points of these blocks' sets
-
-
-class Sampling(ABC):
-    """How a random set of blocks is drawn, independently in every iteration."""
-
-    def __init__(self, marginals: ArrayLike) -> None:
-        p = np.array(marginals, dtype=np.float64)
-        if p.ndim != 1 or not len(p) or not np.all((p > 0.0) & (p <= 1.0 + 1e-12)):
-            raise ValueError("a sampling draws each of its blocks with a probability above 0 and at most 1")
-        self.marginals: Floats = np.minimum(p, 1.0)
-
-    @property
-    def n_blocks(self) -> int:
-        """How many blocks there are to draw from."""
-        return len(self.marginals)
-
-    @property
-    def least_marginal(self) -> float:
-        """p_min, the probability with which the rarest block is drawn."""
-        return float(self.marginals.min())
-
-    @abstractmethod
-    def draw(self, source: NoiseSource) -> Integers:
-        """A set of blocks, in increasing order."""
-
-
-class TauNice(Sampling):
-    """`tau` of the blocks, all sets of that size being equally likely."""
-
-    def __init__(self, n_blocks: int, tau: int) -> None:
-        n_blocks, self.tau = checks.count("n_blocks", n_blocks), checks.count("tau", tau)
-        if self.tau > n_blocks:
-            raise ValueError(f"tau must be at most the number of blocks, {n_blocks}, got {self.tau}")
-        super().__init__(np.full(n_blocks, self.tau / n_blocks))
-
-    def draw(self, source: NoiseSource) -> Integers:
-        return _some(source, self.n_blocks, self.tau)
-
-
-def elementary(n_blocks: int) -> TauNice:
-    """All blocks in every iteration: plain Frank-Wolfe."""
-    return TauNice(n_blocks, n_blocks)
-
-
-class Distributed(Sampling):
-    """(K, tau)-distributed: each of K workers draws `tau` of its own blocks.
-
-    A block of a worker that holds k of them is drawn with probability tau / k; with K equal parts of d blocks that is
-    K tau / d.
-    """
-
-    def __init__(self, parts: Sequence[ArrayLike], tau: int) -> None:
-        self.tau = checks.count("tau", tau)
-        self.parts: list[Integers] = [np.array(part, dtype=np.int64) for part in parts]
-        every = np.sort(np.concatenate(self.parts)) if self.parts else np.empty(0, dtype=np.int64)
-        if not np.array_equal(every, np.arange(len(every))):
-            raise ValueError("parts must hold every block from 0 on exactly once")
-        if min(map(len, self.parts), default=0) < self.tau:
-            raise ValueError(f"every part must hold at least tau = {self.tau} blocks")
-        marginals = np.empty(len(every))
-        for part in self.parts:
-            marginals[part] = self.tau / len(part)
-        super().__init__(marginals)
-
-    def draw(self, source: NoiseSource) -> Integers:
-        return np.sort(np.concatenate([part[_some(source, len(part), self.tau)] for part in self.parts]))
 
 
 class Custom(Sampling):
@@ -105,18 +41,12 @@ class Custom(Sampling):
     The probabilities decide the step, and are taken as they are given.
     """
 
-    def __init__(self, draw: Callable[[NoiseSource], ArrayLike], marginals: ArrayLike) -> None:
+    def __init__(self, draw: Callable[[PublicDraws], ArrayLike], marginals: ArrayLike) -> None:
         super().__init__(marginals)
         self._draw = draw
 
-    def draw(self, source: NoiseSource) -> Integers:
+    def draw(self, source: PublicDraws) -> Integers:
         return np.unique(np.asarray(self._draw(source), dtype=np.int64))
-
-
-def _some(source: NoiseSource, size: int, count: int) -> Integers:
-    """`count` of the numbers below `size`, all sets being equally likely; ties of 64-bit words apart."""
-    words = source.words(size)
-    return np.sort(np.argpartition(words, count - 1)[:count]).astype(np.int64)
 
 
 class Domain(ABC):
@@ -183,7 +113,7 @@ def block_frank_wolfe(
     domain: Domain,
     sampling: Sampling,
     n_iter: int,
-    source: NoiseSource,
+    source: PublicDraws,
     *,
     start: ArrayLike | None = None,
     oracle: Oracle | None = None,
@@ -198,11 +128,12 @@ def block_frank_wolfe(
     Examples
     --------
     >>> import numpy as np
-    >>> from benchmarks.federated.block_frank_wolfe import Balls, Distributed, block_frank_wolfe
-    >>> from tacit.privacy import NoiseSource
+    >>> from benchmarks.federated.block_frank_wolfe import Balls, block_frank_wolfe
+    >>> from tacit.federated.protocols.feature_sharing.samplings import Distributed
+    >>> from tacit.privacy.public import PublicDraws
     >>> target = np.array([0.5, -0.25, 0.0, 1.0])
     >>> domain = Balls([[0, 1], [2, 3]], radii=[1.0, 1.0])
-    >>> x = block_frank_wolfe(lambda x, at: (x - target)[at], domain, Distributed([[0], [1]], 1), 400, NoiseSource(0))
+    >>> x = block_frank_wolfe(lambda x, at: (x - target)[at], domain, Distributed([[0], [1]], 1), 400, PublicDraws(0))
     >>> bool(np.abs(x - target).max() < 0.01)
     True
     """

@@ -11,19 +11,11 @@ has a ball of the whole radius, so that all of them together are allowed K times
 
 import numpy as np
 
-from benchmarks.federated.block_frank_wolfe import (
-    Balls,
-    Custom,
-    Distributed,
-    Domain,
-    Sampling,
-    TauNice,
-    block_frank_wolfe,
-    elementary,
-)
+from benchmarks.federated.block_frank_wolfe import Balls, Custom, Domain, block_frank_wolfe
 from benchmarks.federated.problems import Problem
 from benchmarks.frame import Floats
-from tacit.privacy import NoiseSource
+from tacit.federated.protocols.feature_sharing.samplings import Distributed, Sampling, TauNice, elementary
+from tacit.privacy.public import PublicDraws
 
 GROUPS, DRAWN = 100, 0.4
 PRINTED_MARGINAL = 0.16
@@ -74,5 +66,5 @@ def trace(problem: Problem, domain: Domain, sampling: Sampling, count: int, seed
         if t in wanted:
             losses.append(problem.value(by_row @ x))
 
-    block_frank_wolfe(gradient, domain, sampling, count, NoiseSource(seed), watch=watch)
+    block_frank_wolfe(gradient, domain, sampling, count, PublicDraws(seed), watch=watch)
     return {"iterations": [float(mark) for mark in wanted], "loss": losses}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.federated import blocks
-from benchmarks.federated.methods import BEST, CENTRAL, LABELS, MARGINALS, METHODS, PRODUCT, SERIAL, SHORT
+from benchmarks.federated.methods import BEST, CENTRAL, LABELS, MARGINALS, METHODS, PARTIES, PRODUCT, SERIAL, SHORT
 from benchmarks.frame.plots import POINTS, Canvas, Line, Panel, level, spread_out
 
 ALL = "all"  # in place of a value of what is varied: a method that does not depend on it
@@ -26,6 +26,13 @@ AXES = {
     "figure 7": "part of the budget for choosing columns",
     "figure 8": "rows of the sketch",
     "figure 9": "parties",
+    "hinge": "parties",
+}
+SENT = {
+    "uplink, constant": "Algorithm 2, what Theorem 4 takes for constant",
+    "uplink, true": "Algorithm 2, true sizes",
+    "uplink, Corollary 1": "Corollary 1",
+    "uplink, PRIDE": "PRIDE (Remark 4)",
 }
 
 
@@ -36,6 +43,7 @@ def draw(page: Any, folder: Path) -> None:
     CANVAS.draw(folder / "federated_figure_1.png", list(map(partial(_samplings_panel, page), names)), across, 2)
     CANVAS.draw(folder / "federated_figure_2.png", list(_workers_panels(page)), legend=5)
     CANVAS.draw(folder / "federated_figure_4.png", list(_rows_panels(page)), legend=3)
+    CANVAS.draw(folder / "federated_uplink.png", list(_sent_panel(page)), legend=3)
     for place in (3, 5, 6, 7, 8, 9):
         names = page.results.sets(f"figure {place}")
         across = min(3, len(names)) if len(names) != 4 else 2
@@ -93,7 +101,7 @@ def _sweep_panel(page: Any, part: str, name: str) -> Panel:
 
 def _rows_panels(page: Any) -> Iterator[Panel]:
     """Excess loss against rows, in log-log."""
-    for method in (MARGINALS, BEST) if page.results.rows("figure 4") else ():
+    for method in (MARGINALS, PRODUCT, BEST) if page.results.rows("figure 4") else ():
         found = page.results.distinct("model", "figure 4", order=METHODS)
         mine, drawn = [model for model in found if model.startswith(method)], []
         for place, model in enumerate([*mine, CENTRAL, SHORT]):
@@ -105,3 +113,20 @@ def _rows_panels(page: Any) -> Iterator[Panel]:
         fall = y[0] * (np.array(x) / x[0]) ** (-2 / 3)
         drawn.append(Line("_fall", fall, x, {"color": "lightgrey", "linewidth": 1, "zorder": 0}))
         yield Panel(LABELS[method], "rows", "excess loss", drawn, small="both")
+
+
+def _sent_panel(page: Any) -> Iterator[Panel]:
+    """What a party sends by rows: measured, and by the paper's formulas."""
+    drawn = []
+    for method in (MARGINALS, PRODUCT, BEST) if page.results.rows("promised") else ():
+        model = f"{method}, K = {PARTIES}"
+        x = page.results.epsilons("figure 4", ALL, model)
+        if x:
+            y = [page.scores("uplink", "figure 4", ALL, model, at).average for at in x]
+            drawn.append(Line(LABELS[method], y, x, POINTS | {"color": COLORS[method]}))
+    x = page.results.epsilons("promised")
+    for place, (score, label) in enumerate(SENT.items() if drawn else ()):
+        y = [page.scores(score, "promised", ALL, "paper", at).average for at in x]
+        drawn.append(Line(label, y, x, {"color": f"C{place + 6}", "linestyle": "--", "linewidth": 1.2}))
+    if drawn:
+        yield Panel(f"K = {PARTIES}", "rows", "bytes of a party", drawn, small="both")

@@ -7,7 +7,7 @@ of the parties being reported.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest import mock
@@ -18,14 +18,21 @@ from sklearn.base import clone
 import tacit
 from benchmarks.federated.problems import Problem
 from benchmarks.frame.solvers import fitted, margins
-from tacit.federated import FeatureSharing, FederatedLasso, FederatedLogisticRegression, Marginals, Sketching
-from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
+from tacit.federated import (
+    FeatureSharing,
+    FederatedLasso,
+    FederatedLinearSVC,
+    FederatedLogisticRegression,
+    Marginals,
+    Sketching,
+)
 from tacit.federated.protocols.marginals import MarginalsProtocol
 from tacit.privacy import Plan, Release
 from tacit.solvers import FrankWolfe
 
 DELTA = 1e-6
 PARTIES = 4
+REPETITIONS = 20  # of the paper
 PLAIN = "not private"
 
 
@@ -49,7 +56,7 @@ def scores_of(problem: Problem, predictions: Any, **more: float) -> dict[str, fl
     predicted = np.asarray(predictions, dtype=np.float64)
     loss = problem.value(predicted)
     found = {"loss": loss, "excess": loss - problem.optimum, "relative": problem.relative(loss)}
-    if problem.loss == "logistic":
+    if problem.loss != "squared":
         found["accuracy"] = float(np.mean((predicted > 0.0) == (problem.y > 0.0)))
     return found | more
 
@@ -75,10 +82,13 @@ class Federated:
         if problem.loss == "squared":
             model = FederatedLasso(setting.epsilon, DELTA, **told)
         else:
-            model = FederatedLogisticRegression(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
+            kind = FederatedLogisticRegression if problem.loss == "logistic" else FederatedLinearSVC
+            model = kind(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
         model.set_params(**setting.options)
+        if isinstance(self.protocol, FeatureSharing):
+            model.set_params(protocol__seed=setting.seed, protocol__choosing=setting.choosing)
         parties = problem.parties(setting.parties)
-        with choosing(setting.choosing):
+        with choosing(setting.choosing if isinstance(self.protocol, Marginals) else None):
             took = fitted(model, parties)
         more = {"uplink": float(max(model.uplink_bytes_.values())), "rounds": float(model.n_rounds_)}
         if problem.loss == "squared":
@@ -112,7 +122,8 @@ class Central:
             told |= {"l1_radius": problem.radius / unit, "y_bounds": (-3.0 * unit, 3.0 * unit)}
             model = tacit.Lasso(setting.epsilon, DELTA, **told)
         else:
-            model = tacit.LogisticRegression(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
+            kind = tacit.LogisticRegression if problem.loss == "logistic" else tacit.LinearSVC
+            model = kind(setting.epsilon, DELTA, classes=[-1.0, 1.0], **told)
         rows = problem.A.tocsr()
         took = fitted(model, rows, problem.y)
         return scores_of(problem, margins(model, rows), norm=float(np.abs(model.coef_).sum())), took
@@ -138,12 +149,13 @@ LABELS = {name: method.label for name, method in METHODS.items()}
 LABELS |= {"marginals, cross": "marginals, cross moments sketched", "central, given": "central DP Frank-Wolfe"}
 
 
-CHOOSING = ("index", "value", "columns")  # releases by which a column is chosen; "value": geometry "best"
-DESCRIBING = ("column", "correlations", "moments", "cross")  # and those of what the coordinator learns of it
+CHOOSING, DESCRIBING = ("columns",), ("correlations", "moments", "cross")
 
 
 def split_plan(plan: Plan, choosing: float) -> Plan:
-    """The plan with this part of what a party spends on its columns for choosing them, the rest for describing them."""
+    """The plan of marginals with this part of what a party spends on its columns for choosing them, the rest for
+    describing them.
+    """
     spent: dict[tuple[str, bool], float] = defaultdict(float)  # by party, and whether it is for choosing
     for release in plan.releases:
         party, name = release.name.split("/")
@@ -163,10 +175,11 @@ def split_plan(plan: Plan, choosing: float) -> Plan:
 
 @contextmanager
 def choosing(part: float | None) -> Iterator[None]:
-    """Both protocols with another split of the budget, if one is given."""
-    with ExitStack() as changed:
-        for protocol in (FeatureSharingProtocol, MarginalsProtocol) if part is not None else ():
-            plan = protocol.plan
-            split = lambda self, plan=plan: split_plan(plan(self), part)  # noqa: E731
-            changed.enter_context(mock.patch.object(protocol, "plan", split))
+    """Marginals with another split of the budget, if one is given: it has no option for it."""
+    plan = MarginalsProtocol.plan
+    with (
+        nullcontext()
+        if part is None
+        else mock.patch.object(MarginalsProtocol, "plan", lambda self: split_plan(plan(self), part))
+    ):
         yield

@@ -1,8 +1,9 @@
 """The tables and figures of the federated benchmark."""
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,28 @@ from benchmarks.frame.tables import lines, named, table, verdict
 
 GROUPED = {"marginals": (MARGINALS,), "feature-sharing": SHARING, "central Frank-Wolfe": (CENTRAL, SHORT)}
 LEVELS = (0.9, 0.5, 0.1)
+REAL_PARTS = ("figure 9", "hinge")
 
 
 def _by_value(record: Record) -> Record:
     """With the value of what is varied in place of epsilon; none for a method that does not depend on it."""
     name, _, at = record.set.partition(SPLIT)
     return replace(record, set=name, epsilon=float(at) if at not in ("", ALL) else None)
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Marginals against feature-sharing in one setting: relative excess losses by seeds."""
+
+    where: str
+    ours: Seeds
+    theirs: Seeds
+
+    @property
+    def lead(self) -> float:
+        """By how many standard errors of the difference marginals is ahead; those of a single run are not known."""
+        squares = [float(np.var(found, ddof=1)) / len(found) for found in (self.ours, self.theirs) if len(found) > 1]
+        return (self.theirs.average - self.ours.average) / max(math.sqrt(sum(squares)), 1e-12)
 
 
 class FederatedPage(Page):
@@ -41,7 +58,7 @@ class FederatedPage(Page):
     def models(self, part: str) -> dict[str, str]:
         """Private methods with records in that table, in the order of the page, by their labels."""
         found = self.results.distinct("model", part, order=METHODS)
-        return {LABELS.get(model, model): model for model in found if model != PLAIN or part == "figure 9"}
+        return {LABELS.get(model, model): model for model in found if model != PLAIN or part in REAL_PARTS}
 
     def sent(self, part: str, score: str, *models: str) -> Seeds:
         """The most of any party, over a whole table."""
@@ -54,6 +71,16 @@ class FederatedPage(Page):
         cells = {(r.table, r.set, r.model, r.epsilon) for part in parts for r in self.results.rows(part)}
         some = sorted({len(self.results.rows(*cell)) for cell in cells} - {1}) or [1]
         return f"{some[0]}" if len(some) == 1 else f"{some[0]} to {some[-1]}"
+
+    def repeated(self) -> str:
+        """Where there are as many seeds as the paper has."""
+        wanted, found = methods.REPETITIONS, dict[str, list[str]]()
+        for part in self.results.distinct("table"):
+            for r in self.results.rows(part):
+                if len(self.results.rows(r.table, r.set, r.model, r.epsilon)) >= wanted and r.model != PLAIN:
+                    found.setdefault(f"{part}, {r.set}", []).append(LABELS.get(r.model, r.model))
+        told = (f"{where} ({', '.join(dict.fromkeys(labels))})" for where, labels in found.items())
+        return "; ".join(told) or "nowhere"
 
     def close_enough(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("numbers"):
@@ -126,31 +153,35 @@ class FederatedPage(Page):
             ]
             yield [f"{what}, 1% dense", *(f"{min(v):,.0f} to {max(v):,.0f}" if v else "-" for v in found)]
 
-    def duels(self) -> tuple[int, list[str], list[str]]:
-        """In how many settings both protocols were run; where one of them has a model worth having, who is ahead."""
-        parts = ("numbers", "correlated", *(f"figure {place}" for place in (3, 5, 6, 7)))
-        cases = [(part, name) for part in parts for name in self.results.sets(part)]
-        count, ahead, behind = 0, [], []
-        for part, name, at in [(*case, at) for case in cases for at in self.results.epsilons(*case) or [None]]:
-            ours = self.scores("relative", part, name, MARGINALS, at)
-            ours = ours or self.scores("relative", part, name, MARGINALS, None)
-            theirs = self.best("relative", part, name, at, SHARING)
-            if ours and theirs:
-                count, pair = count + 1, (ours.average, theirs.average)
-                if min(pair) <= LEVELS[0]:
-                    where = f"{part}, {name}" if at is None else f"{part}, {name}, {at:g}"
-                    told = f"{where} ({pair[0]:.2f} against {pair[1]:.2f})"
-                    (behind if pair[1] < pair[0] else ahead).append(told)
-        return count, ahead, behind
+    def duels(self) -> Iterator["Duel"]:
+        """Every setting of every figure in which both protocols were run, feature-sharing with its best geometry."""
+        parts = ("numbers", "correlated", *(f"figure {place}" for place in range(3, 10)))
+        for part, name in [(place, case) for place in parts for case in self.results.sets(place)]:
+            found = self.results.distinct("model", part, name)
+            counts = [model.removeprefix(MARGINALS) for model in found if model.startswith(f"{MARGINALS}, K")] or [""]
+            for at in self.results.epsilons(part, name) or [None]:
+                for more in counts:
+                    ours = self.scores("relative", part, name, MARGINALS + more, at)
+                    ours = ours or self.scores("relative", part, name, MARGINALS + more, None)
+                    theirs = self.best("relative", part, name, at, [model + more for model in SHARING])
+                    if ours and theirs:
+                        where = f"{part}, {name}" if name != ALL else part
+                        yield Duel(where + (f", {at:,.10g}" if at is not None else "") + more, ours, theirs)
 
     def duels_told(self) -> str:
-        count, ahead, behind = self.duels()
-        if not count:
+        duels = list(self.duels())
+        if not duels:
             return ""
+        worth = [duel for duel in duels if min(duel.ours.average, duel.theirs.average) <= LEVELS[0]]
+        ahead, behind = ([duel for duel in worth if duel.lead * sign > 2.0] for sign in (1.0, -1.0))
+        lower = sum(duel.lead > 0.0 for duel in worth if duel not in ahead)
+        told = "; ".join(f"{duel.where} ({duel.ours.average:.3f} against {duel.theirs.average:.3f})" for duel in behind)
         return (
-            f"Both protocols were run in {count} settings. In {len(ahead) + len(behind)} of them at least one gets to a"
-            f" relative excess loss of {LEVELS[0]:g}: marginals has the lower mean loss in {len(ahead)},"
-            f" feature-sharing in {len(behind)}{': ' if behind else ''}{'; '.join(behind)}."
+            f"Both protocols were run in {len(duels)} settings of all figures. In {len(worth)} of them at least one"
+            f" gets to a relative excess loss of {LEVELS[0]:g}. In these marginals is ahead by more than two standard"
+            f" errors {len(ahead)} times, feature-sharing, with the best of its geometries in each, {len(behind)} times"
+            f"{f': {told}' if told else ''}. In {len(worth) - len(ahead) - len(behind)} two standard errors do not tell"
+            f" them apart (marginals has the lower mean in {lower} of these)."
         )
 
     # Tables by part
@@ -195,6 +226,25 @@ class FederatedPage(Page):
         rows = {f"{density:.1%}, {active:.1%}": name for name, (density, active) in pairs.items()}
         return table("entries, truth", rows, {label: model for model, (label, _) in blocks.samplings().items()}, cell)
 
+    def promised(self) -> Iterator[dict[str, Any]]:
+        """By rows."""
+        for at in self.results.epsilons("promised"):
+            (row,) = self.results.rows("promised", ALL, "paper", at)
+            yield {"rows": at} | {score: values[0] for score, values in row.scores.items()}
+
+    def sent_told(self) -> str:
+        """What a party sends in the fits of Figure 4, and what the paper's formulas say."""
+        rows = {LABELS[method]: (f"{method}, K = {PARTIES}", "uplink") for method in (MARGINALS, *SHARING)}
+        rows |= {label: ("paper", score) for score, label in figures.SENT.items()}
+
+        def cell(row: tuple[str, str], at: float) -> str:
+            part = "promised" if row[0] == "paper" else "figure 4"
+            found = self.scores(row[1], part, ALL, row[0], at)
+            return f"{found.most:,.0f}"
+
+        columns = {f"{at:,.10g}": at for at in self.results.epsilons("figure 4", ALL)}
+        return table("bytes of a party, rows", rows, columns, cell) if self.results.rows("promised") else ""
+
     def workers(self) -> Iterator[dict[str, Any]]:
         """Where the traces of Figure 2 end."""
         for at in self.results.epsilons("figure 2"):
@@ -212,7 +262,7 @@ class FederatedPage(Page):
         for name in self.results.sets(part):
             if name != ALL:
                 size = "{:,} x {:,}".format(*self.results.size(part, name))
-                yield f"### {name}, {size}" if part == "figure 9" else f"### {name}"
+                yield f"### {name}, {size}" if part in REAL_PARTS else f"### {name}"
 
             def cell(model: str, at: float, name: str = name) -> str:
                 alone = self._told(part, name, model, None)
@@ -227,7 +277,7 @@ class FederatedPage(Page):
                 yield table("uplink, bytes", self.models(part), columns, sent)
 
     def _told(self, part: str, name: str, model: str, at: float | None) -> str:
-        if part != "figure 9":
+        if part not in REAL_PARTS:
             return f"{self.scores('relative', part, name, model, at)}"
         loss, right = (self.scores(score, part, name, model, at) for score in ("loss", "accuracy"))
         return f"{loss:.3f}; {right:.3f}" if loss else "-"

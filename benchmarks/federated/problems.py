@@ -1,8 +1,8 @@
 """The data of the federated benchmark: the paper's synthetic sets, correlated columns, real sets; and their optima.
 
-The loss of a model is that of the paper: |A x - y|^2 / (2 n), or the mean logistic loss. What is reported is mostly the
-relative excess loss (f(x) - f*) / (f(0) - f*), with f* the least loss in the l1 ball: 0 is the best model of the ball,
-1 is no better than predicting zero, and more is worse than that.
+The loss of a model is that of the paper: |A x - y|^2 / (2 n), the mean logistic loss or the mean squared hinge. What is
+reported is mostly the relative excess loss (f(x) - f*) / (f(0) - f*), with f* the least loss in the l1 ball: 0 is the
+best model of the ball, 1 is no better than predicting zero, and more is worse than that.
 """
 
 import math
@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks.dp_fw import problems as texts
 from benchmarks.frame import Floats, losses, sets
 from tacit.datasets import make_featurewise_frank_wolfe
 from tacit.federated import Party
-from tacit.problems import L1Ball
+from tacit.problems import LOSSES, L1Ball
 
 DENSITY = 0.01
 RADIUS = 5.0
@@ -29,9 +30,10 @@ REAL = {
     "news20": ("news20", 50.0, 0.1),
     "a9a": ("a9a", 5.0, 3.0),
     "phishing": ("phishing", 5.0, 3.0),
+    "rcv1": ("rcv1", 50.0, 0.1),
 }
 """Name in the data folder, l1 radius and bound on entries."""
-NEWS_BITS = 17
+TEXT, NEWS_BITS = ("news20", "rcv1"), 17
 _GAP = 1e-5  # of an optimum, relative to what is gained
 _MOST_STEPS, _MOST_SETS, _COLUMNS = 5_000, 20, 500
 
@@ -46,6 +48,7 @@ class Problem:
     loss: str = "squared"
     entry_bound: float | None = None
     truth: Floats | None = None  # what y was made from
+    intercepted: bool = False  # also a regression
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -55,7 +58,7 @@ class Problem:
     @property
     def intercept(self) -> bool:
         """Models of two classes have one; the paper's synthetic sets need none."""
-        return self.loss == "logistic"
+        return self.intercepted or self.loss != "squared"
 
     def parties(self, count: int) -> list[Party]:
         """The columns split evenly; the last party has the labels."""
@@ -116,7 +119,7 @@ def least_loss(problem: Problem) -> Floats:
 def _least_loss_within(problem: Problem, A: Any, start: Floats) -> Floats:
     """By accelerated projected gradients from a start, until the Frank-Wolfe gap is small beside what was gained."""
     ball, by_row = L1Ball(problem.radius), A.tocsr()
-    curvature = 1.0 if problem.loss == "squared" else 0.25
+    curvature = LOSSES[problem.loss].curvature
     rate = 1.0 / (curvature * _largest_square(by_row, A) / len(problem.y) * 1.02)
     tilt = min(rate, 0.5 / curvature) if problem.intercept else 0.0
     x, b = start[:-1], float(start[-1])
@@ -199,11 +202,11 @@ def correlated(rows: int, count: int, density: float, parties: int, among: int, 
 
 
 @cache
-def real(name: str, most_rows: int | None = None) -> Problem:
-    """A real set. Rows of news20 have norm 1, columns of the others are standardised. All are then clipped."""
+def real(name: str, most_rows: int | None = None, loss: str = "logistic") -> Problem:
+    """A real set. Rows of text have norm 1, columns of the others are standardised. All are then clipped."""
     stored, radius, bound = REAL[name]
-    if name == "news20":
-        A, y = sets.paper_set(stored, n_hashed=2**NEWS_BITS)
+    if name in TEXT:
+        A, y = texts.real(stored) if name == "rcv1" else sets.paper_set(stored, n_hashed=2**NEWS_BITS)
         A = sparse.csr_array(A, dtype=np.float64)
         np.clip(A.data, -bound, bound, out=A.data)
     else:
@@ -212,4 +215,4 @@ def real(name: str, most_rows: int | None = None) -> Problem:
         A = np.clip((A - A.mean(axis=0)) / np.where(A.std(axis=0) > 0, A.std(axis=0), 1.0), -bound, bound)
     rows = np.random.default_rng(0).permutation(len(y))[:most_rows]
     labels = np.where(np.asarray(y)[rows] > 0, 1.0, -1.0)
-    return Problem(sparse.csc_array(A[rows], dtype=np.float64), labels, radius, "logistic", bound)
+    return Problem(sparse.csc_array(A[rows], dtype=np.float64), labels, radius, loss, bound)

@@ -1,51 +1,23 @@
-"""More samplings and sets, and the expected curvature of the paper's Propositions 3 and 4, by which they converge.
+"""Intervals as sets, and the expected curvature of the paper's Propositions 3 and 4, by which they converge.
 
 For f(x) = |A x - y|^2 / 2 it is the largest mean of |sum over drawn blocks of A_i (s_i - x_i)|^2. Two points of a block
 differ by a vector in the hull of +-w_j e_j, with w_j the width of the set along coordinate j. So products of the
 columns w_j A_j bound it.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from benchmarks.federated.block_frank_wolfe import Distributed, Domain, Sampling, TauNice
-from tacit.privacy import NoiseSource, checks
+from benchmarks.federated.block_frank_wolfe import Domain
+from tacit.federated.protocols.feature_sharing.samplings import Distributed, Sampling, Subsets, TauNice
+from tacit.privacy.public import PublicDraws
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _CHUNK = 1 << 9
-
-
-def uniform_serial(n_blocks: int) -> TauNice:
-    """One block, all being equally likely."""
-    return TauNice(n_blocks, 1)
-
-
-class Subsets(Sampling):
-    """One of a few given sets of blocks, each with its own probability."""
-
-    def __init__(self, n_blocks: int, subsets: Sequence[ArrayLike], probabilities: ArrayLike) -> None:
-        self.subsets: list[Integers] = [np.unique(np.array(subset, dtype=np.int64)) for subset in subsets]
-        self.probabilities: Floats = np.array(probabilities, dtype=np.float64)
-        n_blocks = checks.count("n_blocks", n_blocks)
-        if self.probabilities.shape != (len(self.subsets),) or not np.all(self.probabilities > 0.0):
-            raise ValueError("each subset needs a probability above 0")
-        if abs(self.probabilities.sum() - 1.0) > 1e-9:
-            raise ValueError(f"probabilities must add up to 1, got {self.probabilities.sum()!r}")
-        if any(len(subset) and not 0 <= subset[0] <= subset[-1] < n_blocks for subset in self.subsets):
-            raise ValueError(f"subsets must hold blocks from 0 to {n_blocks - 1}")
-        marginals = np.zeros(n_blocks)
-        for subset, probability in zip(self.subsets, self.probabilities, strict=True):
-            marginals[subset] += probability
-        super().__init__(marginals)
-
-    def draw(self, source: NoiseSource) -> Integers:
-        at = np.searchsorted(np.cumsum(self.probabilities), source.word() / 2.0**64, side="right")
-        return self.subsets[min(int(at), len(self.subsets) - 1)]
 
 
 class Intervals(Domain):
@@ -68,7 +40,7 @@ class Intervals(Domain):
         return np.where(gradient > 0.0, self.low[blocks], self.high[blocks])
 
 
-def counted_marginals(sampling: Sampling, draws: int, source: NoiseSource) -> Floats:
+def counted_marginals(sampling: Sampling, draws: int, source: PublicDraws) -> Floats:
     """How often each block was in one of `draws` sets, relatively."""
     counts = np.zeros(sampling.n_blocks)
     for _ in range(draws):
@@ -101,7 +73,7 @@ def curvature_bound(columns: Any, domain: Domain, sampling: Sampling) -> float:
 
 
 def sampled_curvature(
-    columns: Any, domain: Domain, sampling: Sampling, x: Floats, s: Floats, draws: int, source: NoiseSource
+    columns: Any, domain: Domain, sampling: Sampling, x: Floats, s: Floats, draws: int, source: PublicDraws
 ) -> float:
     """The mean over drawn sets T of |A_T (s - x)_T|^2: what the expected curvature is at these two points."""
     move = np.asarray(s, dtype=np.float64) - np.asarray(x, dtype=np.float64)

@@ -11,24 +11,24 @@ from scipy import sparse
 from sklearn.linear_model import Lasso
 
 import benchmarks.federated.block_frank_wolfe
-from benchmarks.federated.block_frank_wolfe import (
-    Balls,
-    Custom,
+from benchmarks.federated.block_frank_wolfe import Balls, Custom, Domain, block_frank_wolfe
+from benchmarks.federated.theory import gap_bound, inexactness
+from tacit.federated.protocols.feature_sharing.samplings import (
     Distributed,
-    Domain,
     Sampling,
+    Subsets,
     TauNice,
-    block_frank_wolfe,
     elementary,
+    uniform_serial,
 )
-from tacit.privacy import NoiseSource
+from tacit.privacy.public import PublicDraws
 
-from .curvature import Intervals, Subsets, counted_marginals, curvature_bound, sampled_curvature, uniform_serial
+from .curvature import Intervals, counted_marginals, curvature_bound, sampled_curvature
 
 Floats = NDArray[np.float64]
 
 
-def coin_flips(source: NoiseSource) -> NDArray[np.int64]:
+def coin_flips(source: PublicDraws) -> NDArray[np.int64]:
     """Block i of 6 is in with probability (i + 1) / 8, independently."""
     return np.flatnonzero(source.words(6) >> np.uint64(61) <= np.arange(6))
 
@@ -49,7 +49,7 @@ names = pytest.mark.parametrize("name", SAMPLINGS)
 def test_marginals_are_true(name: str) -> None:
     sampling = SAMPLINGS[name]
     draws = 4_000
-    counted = counted_marginals(sampling, draws, NoiseSource(3))
+    counted = counted_marginals(sampling, draws, PublicDraws(3))
     spread = np.sqrt(sampling.marginals * (1 - sampling.marginals) / draws)
     assert np.all(np.abs(counted - sampling.marginals) <= 4.5 * spread)  # false alarm below 1e-4 for all six
 
@@ -57,7 +57,7 @@ def test_marginals_are_true(name: str) -> None:
 def test_the_distributed_marginal_is_not_squared() -> None:
     sampling = Distributed(np.arange(40).reshape(4, 10), 5)
     np.testing.assert_allclose(sampling.marginals, 4 * 5 / 40)
-    drawn = sampling.draw(NoiseSource(0))
+    drawn = sampling.draw(PublicDraws(0))
     assert [np.sum((drawn >= low) & (drawn < low + 10)) for low in (0, 10, 20, 30)] == [5, 5, 5, 5]
 
 
@@ -103,7 +103,7 @@ def test_the_curvature_bounds_hold_and_are_tight_for_one_block(domain: Domain) -
     ]:
         bound = curvature_bound(A, domain, sampling)
         found = max(
-            sampled_curvature(A, domain, sampling, np.zeros(6), corner, 40, NoiseSource(1))
+            sampled_curvature(A, domain, sampling, np.zeros(6), corner, 40, PublicDraws(1))
             for corner in _corners(domain)
         )
         assert found <= bound * (1 + 1e-9)
@@ -118,7 +118,7 @@ def test_sampled_curvature_averages_over_the_drawn_sets() -> None:
     move = np.arange(1.0, 7.0)
     exact = 0.5 * np.square(A[:, :3] @ move[:3]).sum() + 0.5 * np.square(A[:, 3:] @ move[3:]).sum()
     domain = Intervals(np.zeros(6), np.full(6, 9.0))
-    found = sampled_curvature(A, domain, sampling, np.zeros(6), move, 4_000, NoiseSource(0))
+    found = sampled_curvature(A, domain, sampling, np.zeros(6), move, 4_000, PublicDraws(0))
     assert found == pytest.approx(exact, rel=0.05)
 
 
@@ -155,8 +155,8 @@ def test_every_sampling_converges_within_its_bound(name: str) -> None:
         def watch(t: int, x: Floats, row: Floats = row) -> None:
             row[t] = 0.5 * np.square(A @ x - y).sum() - optimum
 
-        block_frank_wolfe(lambda x, at: A[:, at].T @ (A @ x - y), domain, sampling, 150, NoiseSource(run), watch=watch)
-    allowed = 2 * (gaps[:, 0].mean() + C / p) / (p * np.arange(151) + 2)
+        block_frank_wolfe(lambda x, at: A[:, at].T @ (A @ x - y), domain, sampling, 150, PublicDraws(run), watch=watch)
+    allowed = np.array([gap_bound(gaps[:, 0].mean(), C, p, t) for t in range(151)])
     assert np.all(gaps.mean(axis=0) <= allowed)
     assert gaps[:, -1].mean() < 0.05 * gaps[:, 0].mean()  # and it does converge
 
@@ -183,9 +183,9 @@ def test_inexact_gradients_and_oracles_keep_the_bound() -> None:
         step[0] = 2 / (p * t + 2)
         gaps.append(float(0.5 * np.square(A @ x - y).sum() - optimum))
 
-    block_frank_wolfe(gradient, domain, sampling, 300, NoiseSource(0), oracle=oracle, watch=watch)
-    rho = (2 * 0.7 * 3 + 2) * 1.0 + 1.0 * 2  # (diameter + blocks drawn) rho_g + rho_l (blocks drawn)
-    assert np.all(np.array(gaps) <= 2 * (gaps[0] + (1 + rho) * C / p) / (p * np.arange(301) + 2))
+    block_frank_wolfe(gradient, domain, sampling, 300, PublicDraws(0), oracle=oracle, watch=watch)
+    rho = inexactness(diameter=2 * 0.7 * 3, drawn=2, gradients=1.0, oracles=1.0)
+    assert np.all(np.array(gaps) <= [gap_bound(gaps[0], C, p, t, rho) for t in range(301)])
     assert gaps[-1] < 0.2 * gaps[0]
 
 
@@ -198,7 +198,7 @@ def test_one_ball_reaches_the_lasso_of_scikit_learn() -> None:
     lasso = Lasso(alpha=0.002, fit_intercept=False, tol=1e-12, max_iter=100_000).fit(A, y)
     radius = float(np.abs(lasso.coef_).sum())
     x = block_frank_wolfe(
-        lambda x, at: A[:, at].T @ (A @ x - y), Balls([range(6)], radius), elementary(1), 20_000, NoiseSource(0)
+        lambda x, at: A[:, at].T @ (A @ x - y), Balls([range(6)], radius), elementary(1), 20_000, PublicDraws(0)
     )
     optimum, reached = (np.square(A @ w - y).sum() for w in (lasso.coef_, x))
     assert reached - optimum < 1e-3 * np.square(y).sum()
@@ -207,10 +207,10 @@ def test_one_ball_reaches_the_lasso_of_scikit_learn() -> None:
 
 def test_domain_and_sampling_must_have_the_same_blocks() -> None:
     with pytest.raises(ValueError, match="2 blocks"):
-        block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(3), 1, NoiseSource(0))
+        block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(3), 1, PublicDraws(0))
     with pytest.raises(ValueError, match="start"):
-        block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(2), 1, NoiseSource(0), start=[0.5])
+        block_frank_wolfe(lambda x, at: x[at], Intervals([0, 0], [1, 1]), elementary(2), 1, PublicDraws(0), start=[0.5])
 
 
 def test_the_example_runs() -> None:
-    assert doctest.testmod(benchmarks.federated.block_frank_wolfe) == (0, 7)
+    assert doctest.testmod(benchmarks.federated.block_frank_wolfe) == (0, 8)

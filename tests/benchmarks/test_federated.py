@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from benchmarks.federated import blocks, methods, paper, problems, timing
+from benchmarks.federated import __main__ as federated
+from benchmarks.federated import blocks, methods, paper, problems, theory, timing
 from benchmarks.federated.__main__ import BENCHMARK
 from benchmarks.federated.page import FederatedPage
 from benchmarks.frame.plots import Canvas
@@ -16,12 +17,12 @@ from tacit.federated.protocols.marginals import MarginalsProtocol
 from tacit.privacy import Plan, Release
 
 
-def classes(*_):
+def classes(_name="colon", _rows=None, loss="logistic"):
     """A few rows of two classes that one column gives away."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 12))
     y = np.where(A[:, 3] > 0, 1.0, -1.0)
-    return problems.Problem(sparse.csc_array(A), y, 2.0, "logistic", 3.0)
+    return problems.Problem(sparse.csc_array(A), y, 2.0, loss, 3.0)
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(problems, "real", classes)
     monkeypatch.setattr(paper, "SETTINGS", paper.SETTINGS[:1])
     monkeypatch.setattr(problems, "REAL", {"colon": ("colon", 2.0, 3.0)})
-    effort = BENCHMARK.full.but(seeds=1, number_seeds=1, sizes={"60 x 24": [60, 24]}, many=[120, 40])
+    effort = BENCHMARK.full.but(seeds=1, repetitions=1, number_seeds=1, sizes={"60 x 24": [60, 24]}, many=[120, 40])
     effort = effort.but(active={"3 active columns, radius of the truth": [3, 0.0]}, columns=24)
     effort = effort.but(
         compared={"60 x 24, 10%": [60, 24, 0.1]}, iterations=[4], rows=[40, 80], parties=[2, 4], epsilons=[0.5, 5.0]
@@ -62,6 +63,9 @@ def test_a_run_measures_everything_and_writes_the_page(run, monkeypatch):
     assert all(r.scores["relative"][0] >= -1e-4 for r in fits)  # nothing beats the optimum
     parted = names - {"central", "central short"}
     assert all(r.scores["uplink"][0] > 100 for r in fits if r.model.split(",")[0] in parted)
+    hinge = {r.model for r in records if r.table == "hinge"}
+    assert hinge == {"not private", "central", "central short", "product", "best"}
+    assert drawn["federated_uplink.png"][-1] == "PRIDE (Remark 4)"
     page = run.page("federated")
     what = "marginals, 3 active columns, radius of the truth: relative excess loss of the weights"
     assert f"| {what} | at most 0.05 |" in page
@@ -70,7 +74,7 @@ def test_a_run_measures_everything_and_writes_the_page(run, monkeypatch):
     widths = [{line.count("|") for line in table.splitlines()} for table in page.split("\n\n") if table.startswith("|")]
     assert widths
     assert all(len(width) == 1 for width in widths)  # every row of a table has as many cells as its head
-    assert sorted(drawn) == [f"federated_figure_{number}.png" for number in range(1, 10)]
+    assert sorted(drawn) == [*(f"federated_figure_{number}.png" for number in range(1, 10)), "federated_uplink.png"]
     assert all(f"({name})" in page for name in drawn)
     assert "feature-sharing, best" in drawn["federated_figure_6.png"]
     assert run.drawn("federated_figure_2")
@@ -86,7 +90,7 @@ def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(run):
     assert all(r.scores == scores[r.key] for r in found.after)  # seeds fix everything but the time
 
 
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
 def test_the_optimum_is_that_of_another_solver(loss):
     rng = np.random.default_rng(1)
     A = rng.standard_normal((80, 6))
@@ -126,14 +130,14 @@ def test_columns_of_different_parties_are_correlated(among):
 def test_the_split_of_a_budget_moves_what_columns_are_chosen_with_and_leaves_the_rest():
     plan = Plan(
         Release("a/bounds", "exponential", share=0.1),
-        Release("a/index", "exponential", share=0.5),
-        Release("a/value", "gaussian", share=0.1),
-        Release("a/column", "gaussian", share=0.2),
+        Release("a/columns", "exponential", share=0.6),
+        Release("a/correlations", "gaussian", share=0.05),
+        Release("a/moments", "gaussian", share=0.15),
         Release("b/moments", "gaussian", share=0.1),  # chooses nothing: all columns are in
     )
     changed = {r.name: r.share for r in methods.split_plan(plan, 0.25).releases}
     assert changed == pytest.approx(
-        {"a/bounds": 0.1, "a/index": 0.2 * 5 / 6, "a/value": 0.2 / 6, "a/column": 0.6, "b/moments": 0.1}
+        {"a/bounds": 0.1, "a/columns": 0.2, "a/correlations": 0.15, "a/moments": 0.45, "b/moments": 0.1}
     )
     kept = MarginalsProtocol.plan
     with methods.choosing(0.25):
@@ -204,3 +208,71 @@ def test_what_is_needed_is_the_value_from_which_on_all_are_good():
     page = FederatedPage([record(*pair) for pair in ((500, 0.4), (1_000, 0.7), (2_000, 0.5), (16_000, 0.1))])
     assert page.first_below("figure 4", "all", ("central", "no such"), 0.5) == "2,000"
     assert page.first_below("figure 4", "all", ("central",), 0.05) == "not reached"
+
+
+def a_duel(part, where, ours, theirs):
+    """Records of both protocols, one for each seed."""
+    for model, values in (("marginals", ours), ("product", theirs)):
+        for seed, value in enumerate(values):
+            yield Record(part, where, model, 1.0, seed, {"relative": [value]}, [0.0], size=(2, 3, 4))
+
+
+def test_duels_count_every_figure_and_only_what_standard_errors_tell_apart():
+    records = [
+        *a_duel("figure 5", "small | 2", [0.1, 0.12, 0.11], [0.5, 0.6, 0.4]),
+        *a_duel("figure 9", "phishing | 4", [0.12, 0.11, 0.13], [0.05, 0.06, 0.05]),
+        *a_duel("figure 6", "small | 1", [0.5, 0.9, 0.1], [0.4, 0.8, 0.2]),
+        *a_duel("figure 3", "small | 8", [1.1, 1.2, 1.3], [1.5, 1.6, 2.0]),  # neither is worth having
+    ]
+    page = FederatedPage(records)
+    told = page.duels_told()
+    assert "run in 4 settings" in told
+    assert "In 3 of them at least one" in told
+    assert "standard errors 1 times, feature-sharing, with the best of its geometries in each, 1 times: " in told
+    assert "figure 9, phishing, 4 (0.120 against 0.053)" in told
+    assert "In 1 two standard errors do not tell them apart (marginals has the lower mean in 0 of these)" in told
+    leads = {duel.where: duel.lead for duel in page.duels()}
+    assert leads["figure 5, small, 2"] == pytest.approx(0.39 / np.sqrt((0.01**2 + 0.1**2) / 3))
+
+
+def test_figure_4_is_compared_for_each_number_of_parties():
+    record = lambda model, value: Record(  # noqa: E731
+        "figure 4", "all | 500", model, 1.0, 0, {"relative": [value]}, [0.0], size=(2, 3, 4)
+    )
+    pairs = [("marginals, K = 2", 0.2), ("best, K = 2", 0.4), ("marginals, K = 4", 0.3), ("product, K = 8", 0.1)]
+    (duel,) = FederatedPage([record(*pair) for pair in pairs]).duels()
+    assert duel.where == "figure 4, 500, K = 2"
+
+
+def test_the_promised_risk_falls_as_the_theorem_says_only_where_its_constants_are_constant():
+    few, many = (theory.promised(rows, 500, 4, 0.01, 5.0) for rows in (1_000, 8_000))
+    slope = np.log(many["risk, constant"] / few["risk, constant"]) / np.log(8)
+    assert -0.66 < slope < -0.5  # n^(-2/3) but for logarithms
+    assert many["risk, true"] > few["risk, true"]
+    assert many["iterations, true"] < few["iterations, true"] < few["iterations, constant"]
+    assert many["sigma squared"] == pytest.approx((1 + np.sqrt(8_000 / many["rows of the sketch"])) ** 2, rel=0.2)
+    growth = np.log(many["uplink, Corollary 1"] / few["uplink, Corollary 1"]) / np.log(8)
+    assert 2 / 3 < growth < 0.75
+    assert many["uplink, PRIDE"] == pytest.approx(8 * few["uplink, PRIDE"])
+
+
+def test_bounds_are_the_printed_ones():
+    assert theory.gap_bound(1.0, 4.0, 1.0, 0) == 5.0
+    assert theory.gap_bound(1.0, 4.0, 0.5, 12) == pytest.approx(2 * (1 + 8) / 8)
+    rho = theory.inexactness(3.0, 2, 0.5, 0.25)
+    assert rho == 5 * 0.5 + 0.25 * 2
+    assert theory.gap_bound(1.0, 4.0, 0.5, 12, rho) == pytest.approx(2 * (1 + 4.0 * 8) / 8)
+    study = theory.Study(1_000, 100, 2, 9, 3.0, 1.0, 0.01, 0.5, 8.0, spread=4.0)
+    shared = (2 * 3 * 0.5 * 9 + 2**1.5 * 3 * 4) * np.sqrt(np.log(100) + 1)
+    chosen = 2 * 3 * np.sqrt(32 * np.log(200))
+    assert study.noise == pytest.approx(shared + chosen)
+    assert study.iterations == pytest.approx((8 * 1_000 / study.noise) ** (2 / 3))
+    logarithm = np.log(2 * 3 * 100 * 1_000)
+    assert study.risk == pytest.approx(study.noise ** (2 / 3) * 2 * logarithm / 100)
+
+
+def test_few_rows_are_repeated_more_often():
+    effort = BENCHMARK.full
+    few, many = (federated.Point(1, federated.synthetic((rows, 50)), ()) for rows in (effort.few_rows, 10**5))
+    assert (few.repeated(effort), many.repeated(effort)) == (effort.repetitions, effort.seeds)
+    assert federated.Point(1, few.data, (), seeds=6).repeated(effort) == 6

@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
-from benchmarks.rules import coordinate, curvature, dual, judges, order, solvers, text
+from benchmarks.frame.records import Record
+from benchmarks.rules import coordinate, curvature, dual, judges, order, sharing, solvers, text
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -201,3 +202,28 @@ def test_judges_are_encoded_row_by_row():
     frame = pd.DataFrame({"size": [1.5, None, 3.0], "color": ["red", "blue", None]})
     expected = [[1.5, 0, 0, 1, 0], [0, 1, 1, 0, 0], [3.0, 0, 0, 0, 1]]  # size, missing, blue, red, missing
     np.testing.assert_array_equal(judges.encode(frame), expected)
+
+
+def test_what_is_behind_a_rule_of_feature_sharing_counts_once_and_not_how_far_off_it_was():
+    def record(model, where, relative, seed=0):
+        return Record("choice", f"words | {where}", model, 1.0, seed, {"relative": [relative]}, [0.1], size=(9, 2, 3))
+
+    steady = [record("product | 0.75", *where) for where in (("few", 0.8), ("many", 0.8), ("many", 1.0, 1))]
+    lucky = [
+        record("best | 0.5", "few", 0.1),
+        record("best | 0.5", "many", 40.0),
+        record("best | 0.5", "many", 60.0, 1),
+    ]
+    page = sharing.SharingPage([*steady, *lucky], sharing.BENCHMARK.quick)
+    assert page.mean("best | 0.5").average == pytest.approx((0.1 + 2.0) / 2)
+    assert page.behind("best | 0.5") == pytest.approx([-0.7, 1.2, 1.0])
+    assert "| best | +0.500 ± 0.603 | - |" in page.differences()
+    assert "50.000 ± 10.000" in str(page)
+
+
+@pytest.mark.parametrize("loss", sharing.LOSSES)
+def test_the_data_of_that_rule_has_a_model_in_the_ball_and_no_two_seeds_alike(loss):
+    first, other = (sharing.problem("words", 400, loss, seed) for seed in (0, 1))
+    assert first.A.shape == (400, 1_000)
+    assert first.optimum < 0.9 * first.at_zero
+    assert not np.array_equal(first.y, other.y)

@@ -51,12 +51,24 @@ PROTOCOLS = [
     FeatureSharing(n_iter=5),
     FeatureSharing(n_shared=3),
     FeatureSharing(geometry="serial"),
+    FeatureSharing(geometry="product", sampling="one"),
+    FeatureSharing(geometry="product", sampling="one", seed=1),
+    FeatureSharing(geometry="product", sampling="nice", tau=1),
+    FeatureSharing(geometry="product", sampling="nice", tau=2),
+    FeatureSharing(geometry="product", sampling=((0.5, (0,)), (0.5, (0, 1)))),
+    FeatureSharing(geometry="product", blocks=2),
+    FeatureSharing(choosing=0.5),
 ]
 SKETCHES = [Sketching(), Sketching(kind="gaussian"), Sketching(size=65), Sketching(seed=8)]
 GOOD = "[study]\nname = 's'\nloss = 'squared'\nn_rows = 9\nl1_radius = 1\nmembers = [{name = 'a', n_features = 2}]\n"
 
 
-@pytest.mark.parametrize("study", [a_study(), a_study(epsilon=math.inf, y_bounds=(-1, 2)), FULL], ids=["a", "b", "c"])
+SETS = replace(FULL, protocol=FeatureSharing(geometry="product", blocks=2, sampling=[[0.25, [0, 3]], [0.75, [1, 2]]]))
+
+
+@pytest.mark.parametrize(
+    "study", [a_study(), a_study(epsilon=math.inf, y_bounds=(-1, 2)), FULL, SETS], ids=["a", "b", "c", "sets"]
+)
 def test_a_study_survives_its_file(study, tmp_path):
     path = tmp_path / "study.toml"
     path.write_text(study.to_toml() + "\n[network]\naddress = 'elsewhere'\n")
@@ -149,6 +161,7 @@ def test_files_that_say_something_else_are_refused(text, match, tmp_path):
         ({"loss": "logistic", "classes": (1, 1)}, "two different"),
         ({"protocol": FeatureSharing(n_iter=0)}, "n_iter"),
         ({"protocol": FeatureSharing(geometry="flat")}, "geometry"),
+        ({"protocol": FeatureSharing(sampling="nice", geometry="product")}, "tau"),
         ({"protocol": Marginals(n_selected=0)}, "n_selected"),
         ({"protocol": Marginals(cross="no")}, "cross"),
         ({"protocol": "gossip"}, "protocol must be one of 'marginals', 'feature-sharing'"),

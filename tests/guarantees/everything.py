@@ -729,7 +729,7 @@ def _studies(adjacency: str) -> list[Entry]:
     told: dict[str, Any] = {"y_bounds": (-2.0, 2.0), "entry_bound": 1.5, "sketch": Sketching(size=3)}
     told |= {"epsilon": 20.0, "l1_radius": 3.0, "delta": 1e-6, "adjacency": adjacency}
     told |= {"protocol": Marginals(n_selected=2, cross="sketched")}
-    sharing = {"protocol": FeatureSharing(n_iter=4)}
+    sharing = {"protocol": FeatureSharing(n_iter=4, geometry="best")}
     forms: dict[str, dict[str, Any]] = {
         "marginals study": {},
         "marginals study, all columns": {"protocol": Marginals(n_selected=3, cross="sketched")},
@@ -740,6 +740,14 @@ def _studies(adjacency: str) -> list[Entry]:
         "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
         "feature-sharing study, product": {"protocol": FeatureSharing(n_iter=4, geometry="product")},
         "feature-sharing study, serial": {"protocol": FeatureSharing(n_iter=4, geometry="serial")},
+        "feature-sharing study, some blocks": {
+            "protocol": FeatureSharing(n_iter=4, geometry="product", blocks=2, sampling="distributed", tau=1, seed=1)
+        },
+        "feature-sharing study, sets of blocks": {
+            "protocol": FeatureSharing(
+                n_iter=6, geometry="product", blocks=3, sampling=((0.5, (0, 1, 4)), (0.3, (2,)), (0.2, (3, 5)))
+            )
+        },
         "feature-sharing study, best": sharing,
         "feature-sharing study, sketched labels": sharing | {"labels": "sketched"},
         "feature-sharing study, logistic": sharing | {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},

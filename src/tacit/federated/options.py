@@ -17,6 +17,8 @@ from tacit.privacy import checks
 Cross = Literal["auto", "sketched", "zero"]
 Products = Literal["local", "masked"]
 Geometry = Literal["product", "serial", "best"]
+NamedSampling = Literal["all", "one", "cyclic", "nice", "distributed"]
+WeightedSets = tuple[tuple[float, tuple[int, ...]], ...]
 SketchKind = Literal["sparse-sign", "gaussian"]
 
 
@@ -102,20 +104,87 @@ class FeatureSharing(Options):
         Iterations. None: a rule in public numbers.
     n_shared : int, default=None
         Distinct columns that a party may share. None: a rule in public numbers.
-    geometry : {"product", "serial", "best"}, default="best"
-        How the l1 ball is divided between the parties. "product": each party has a ball of its own, of radius
-        l1_radius / K. "serial": one party after the other moves on the whole ball. "best": all parties draw a column,
-        and the best one moves on the whole ball.
+    geometry : {"product", "serial", "best"}, default="product"
+        How the l1 ball is divided between the parties. "product": each block of columns has a ball of its own; a
+        party's columns are one block unless `blocks` says otherwise, and the radii are equal and add up to l1_radius.
+        "serial": one party after the other moves on the whole ball. "best": all parties draw a column, and the best
+        one moves on the whole ball. Without noise the whole ball has the better models; with noise "product" was ahead
+        on average, and it tells of the columns of all parties.
+    sampling : {"all", "one", "cyclic", "nice", "distributed"} or tuple, default=None
+        Which blocks move in an iteration; drawn anew and independently in each, from `seed`. "all" of them; "one",
+        each as likely; "nice": `tau` of them, each set as likely; "distributed": `tau` of each party's; "cyclic": one
+        after the other, which is not drawn. A tuple of (probability, numbers of blocks) is any other distribution over
+        sets of blocks, which are numbered from 0 on in the order of the parties. None: "all", and "one" for
+        geometry="serial", which takes single blocks. "best" takes "all".
+    tau : int, default=None
+        How many blocks, for "nice" and "distributed".
+    blocks : int, default=1
+        Into how many blocks of neighbouring columns each party's are divided, for geometry="product".
+    choosing : float, default=None
+        The part of what is spent on columns that goes into choosing them; the rest is for sketches. None: a rule.
+    seed : int, default=0
+        The public number from which blocks are drawn.
+
+    Examples
+    --------
+    >>> from tacit.federated import FeatureSharing
+    >>> FeatureSharing(geometry="serial", sampling=((0.7, (0,)), (0.3, (1,))), choosing=0.9)
+    FeatureSharing(choosing=0.9, geometry='serial', sampling=((0.7, (0,)), (0.3, (1,))))
     """
 
     name: ClassVar = "feature-sharing"
     n_iter: int | None = None
     n_shared: int | None = None
-    geometry: Geometry = "best"
+    geometry: Geometry = "product"
+    sampling: NamedSampling | WeightedSets | None = None
+    tau: int | None = None
+    blocks: int = 1
+    choosing: float | None = None
+    seed: int = 0
 
     def _check(self) -> None:
-        self._count("n_iter", "n_shared")
+        self._count("n_iter", "n_shared", "tau", "blocks")
         checks.one_of("geometry", self.geometry, get_args(Geometry))
+        self.seed = checks.count("seed", self.seed, least=0)
+        if self.choosing is not None:
+            self.choosing = checks.real("choosing", self.choosing)
+            if not 0.0 < self.choosing < 1.0:
+                raise ValueError(f"choosing must lie between 0 and 1, got {self.choosing!r}")
+        self._check_sampling()
+
+    def _check_sampling(self) -> None:
+        """What the protocol takes, as far as it does not depend on the parties."""
+        if isinstance(self.sampling, str):
+            checks.one_of("sampling", self.sampling, get_args(NamedSampling))
+        elif self.sampling is not None:
+            self.sampling = _weighted_sets(self.sampling)
+        if (self.tau is not None) != (self.sampling in ("nice", "distributed")):
+            raise ValueError("tau goes with sampling='nice' or 'distributed', which need it")
+        if self.geometry != "product" and self.blocks != 1:
+            raise ValueError("more blocks than one of a party need balls of their own: geometry='product'")
+        if self.geometry == "best" and self.sampling not in (None, "all"):
+            raise ValueError("geometry='best' compares what all parties drew: its sampling is 'all'")
+        if self.geometry == "serial" and not self._draws_one:
+            raise ValueError("geometry='serial' moves one party at a time: its sampling draws single blocks")
+
+    @property
+    def _draws_one(self) -> bool:
+        if isinstance(self.sampling, tuple):
+            return all(len(blocks) == 1 for _, blocks in self.sampling)
+        return self.sampling in (None, "one", "cyclic")
+
+
+def _weighted_sets(told: object) -> WeightedSets:
+    """Pairs of a probability and numbers of blocks; as tuples, whatever they were read from."""
+    if not isinstance(told, list | tuple) or not told:
+        raise ValueError("sampling must be a name, or pairs of a probability and numbers of blocks")
+    pairs = []
+    for pair in told:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[1], list | tuple) or not pair[1]:
+            raise ValueError("sampling must be a name, or pairs of a probability and numbers of blocks")
+        drawn = tuple(checks.count("a block of sampling", block, least=0) for block in pair[1])
+        pairs.append((checks.probability("a probability of sampling", pair[0]), drawn))
+    return tuple(pairs)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

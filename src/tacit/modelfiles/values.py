@@ -41,6 +41,7 @@ LATER: dict[str, frozenset[str]] = {
     **dict.fromkeys(("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align"})),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
+    "FeatureSharing": frozenset({"sampling", "tau", "blocks", "choosing", "seed"}),
     "Marginals": frozenset({"products"}),
     "Power": frozenset({"n_iter"}),
     "Stochastic": frozenset({"n_iter", "sampling_rate", "step_size"}),

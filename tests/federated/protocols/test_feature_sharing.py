@@ -14,16 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from benchmarks.federated.block_frank_wolfe import Balls, block_frank_wolfe, elementary
+from benchmarks.federated.block_frank_wolfe import Balls, block_frank_wolfe
 from tacit.federated import FeatureSharing, Member, Party, RefusedError, Sketching, Study
 from tacit.federated.protocols import feature_sharing
 from tacit.federated.protocols.base import Answer, Holding, Question
 from tacit.federated.protocols.feature_sharing import FeatureSharingProtocol
 from tacit.federated.protocols.feature_sharing.model import shrinkage
 from tacit.federated.protocols.feature_sharing.residuals import Residuals, View, residuals
+from tacit.federated.protocols.feature_sharing.rules import Rules
+from tacit.federated.protocols.feature_sharing.samplings import (
+    Distributed,
+    Sampling,
+    Subsets,
+    TauNice,
+    elementary,
+    uniform_serial,
+)
 from tacit.federated.sketches import Identity, SparseSign
 from tacit.privacy import Gate, NoiseSource, PlanViolationError, audit, epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Selection, SignedVertex
+from tacit.privacy.public import PublicDraws
 from tacit.problems import LOGISTIC, SQUARED, SQUARED_HINGE
 
 LOSSES = {loss.name: loss for loss in (SQUARED, LOGISTIC, SQUARED_HINGE)}
@@ -32,7 +42,7 @@ GEOMETRIES = ["product", "serial", "best"]
 
 def a_study(sizes: tuple[int, ...], n_rows: int, **changes: Any) -> Study:
     """Options of the protocol and the size of the sketch are given flat."""
-    options = {name: changes.pop(name) for name in ("n_iter", "n_shared", "geometry") if name in changes}
+    options = {name: changes.pop(name) for name in FeatureSharing().get_params() if name in changes}
     protocol, sketch = FeatureSharing(**options), Sketching(size=changes.pop("sketch_size", None))
     sketched = changes.get("labels") == "sketched"
     members = [Member(f"p{k}", size, not sketched or k == len(sizes) - 1) for k, size in enumerate(sizes)]
@@ -104,11 +114,41 @@ def test_without_noise_the_iterates_are_those_of_plain_frank_wolfe(loss: str, ge
         Balls(groups, 2.0 / len(groups)),
         elementary(len(groups)),
         25,
-        NoiseSource(0),
+        PublicDraws(0),
     )
     for table in (X, sparse.csc_array(X)):
         run = Run(FeatureSharingProtocol(study), holdings(study, table, y), seed=0)
         np.testing.assert_allclose(run.coef, plain, atol=1e-12)
+
+
+SETS = ((0.5, (0, 3)), (0.2, (1,)), (0.3, (2, 4, 5)))
+SAMPLINGS: dict[str, tuple[dict[str, Any], Sampling]] = {
+    "one": ({"sampling": "one"}, uniform_serial(6)),
+    "nice": ({"sampling": "nice", "tau": 4}, TauNice(6, 4)),
+    "distributed": ({"sampling": "distributed", "tau": 1}, Distributed(np.arange(6).reshape(3, 2), 1)),
+    "sets": ({"sampling": SETS}, Subsets(6, [blocks for _, blocks in SETS], [share for share, _ in SETS])),
+}
+
+
+@pytest.mark.parametrize("labels", ["shared", "sketched"])
+@pytest.mark.parametrize("name", SAMPLINGS)
+def test_without_noise_blocks_move_as_in_block_coordinate_frank_wolfe(name: str, labels: str) -> None:
+    """Two blocks at each of three parties; the same public seed draws the same blocks."""
+    X, y = some_data("logistic")
+    told, sampling = SAMPLINGS[name]
+    study = a_study(
+        (4, 3, 2), len(y), loss="logistic", labels=labels, geometry="product", blocks=2, seed=8, epsilon=math.inf,
+        n_iter=40, **told,
+    )  # fmt: skip
+    plain = block_frank_wolfe(
+        lambda x, at: X[:, at].T @ LOSSES["logistic"].derivative(X @ x, 2.0 * y - 1.0),
+        Balls([range(2), range(2, 4), range(4, 6), [6], [7], [8]], 2.0 / 6),
+        sampling,
+        40,
+        PublicDraws(8),
+    )
+    run = Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=0)
+    np.testing.assert_allclose(run.coef, plain, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -139,12 +179,15 @@ def test_without_noise_the_whole_ball_is_reached_with_an_intercept(geometry: str
 
 
 @pytest.mark.parametrize("labels", ["shared", "sketched"])
-@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("geometry", [*GEOMETRIES, *SAMPLINGS])
 def test_what_runs_is_what_was_planned(geometry: str, labels: str) -> None:
     X, y = some_data("squared")
+    told: dict[str, Any] = {"geometry": geometry}
+    if geometry in SAMPLINGS:
+        told = {"geometry": "product", "blocks": 3, "seed": 4} | SAMPLINGS[geometry][0]
     study = a_study(
-        (4, 5), 60, geometry=geometry, labels=labels, n_iter=6, n_shared=2, fit_intercept=True, entry_bound=None,
-        y_bounds=None, sketch_size=8, delta=1e-3,
+        (4, 5), 60, labels=labels, n_iter=6, n_shared=2, fit_intercept=True, entry_bound=None,
+        y_bounds=None, sketch_size=8, delta=1e-3, **told,
     )  # fmt: skip
     protocol = FeatureSharingProtocol(study)
     calibrated = protocol.promise
@@ -391,7 +434,8 @@ def test_a_coordinator_does_not_believe_every_answer() -> None:
 
 @pytest.mark.parametrize("geometry", ["product", "serial"])
 def test_a_party_that_leaves_out_the_sketch_of_its_column_is_named(geometry: str) -> None:
-    study = a_study((2, 2), 60, loss="logistic", geometry=geometry, n_iter=2, delta=1e-3, sketch_size=8)
+    told = {"sampling": "cyclic"} if geometry == "serial" else {}
+    study = a_study((2, 2), 60, loss="logistic", geometry=geometry, n_iter=2, delta=1e-3, sketch_size=8, **told)
     rounds = FeatureSharingProtocol(study).coordinate()
     asked = next(rounds)
     said: dict[str, dict[str, Any]] = {name: {"index": np.array([1], dtype=np.int32)} for name in asked}
@@ -401,9 +445,111 @@ def test_a_party_that_leaves_out_the_sketch_of_its_column_is_named(geometry: str
         rounds.send(said)
 
 
-def test_a_serial_study_gives_every_party_a_turn() -> None:
+def test_a_cyclic_study_gives_every_party_a_turn() -> None:
     with pytest.raises(ValueError, match="n_iter must be at least 2"):
-        FeatureSharingProtocol(a_study((2, 2), 60, geometry="serial", n_iter=1))
+        FeatureSharingProtocol(a_study((2, 2), 60, geometry="serial", sampling="cyclic", n_iter=1))
+    turns = Rules.of(a_study((2, 2), 60, geometry="serial", sampling="cyclic", n_iter=5)).turns
+    assert [block.party for (block,) in turns] == ["p0", "p1", "p0", "p1", "p0"]
+
+
+@pytest.mark.parametrize(
+    ("told", "match"),
+    [
+        ({"sampling": "some"}, "sampling must be one of"),
+        ({"sampling": "nice"}, "tau goes with"),
+        ({"sampling": "one", "tau": 1}, "tau goes with"),
+        ({"sampling": "nice", "tau": 3}, "at most the number of blocks"),
+        ({"sampling": "distributed", "tau": 2}, "at least tau"),
+        ({"sampling": ()}, "pairs of a probability"),
+        ({"sampling": ((0.5, ()), (0.5, (0, 1)))}, "pairs of a probability"),
+        ({"sampling": ((0.5, (0,)), (0.4, (1,)))}, "add up to 1"),
+        ({"sampling": ((-0.5, (0,)), (1.5, (1,)))}, "probability of sampling"),
+        ({"sampling": ((1.0, (0,)),)}, "draws each of its blocks"),
+        ({"sampling": ((1.0, (0, 1, 2)),)}, "blocks from 0 to 1"),
+        ({"sampling": "one", "geometry": "best"}, "geometry='best'"),
+        ({"sampling": "all", "geometry": "serial"}, "single blocks"),
+        ({"sampling": ((1.0, (0, 1)),), "geometry": "serial"}, "single blocks"),
+        ({"blocks": 2, "geometry": "best"}, "balls of their own"),
+        ({"blocks": 3}, "at most a party's columns"),
+        ({"choosing": 1.0}, "choosing"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_samplings_that_make_no_sense_are_refused(told: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        FeatureSharingProtocol(a_study((2, 3), 60, **({"geometry": "product"} | told)))
+
+
+# --- public blocks --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [{"geometry": "serial"}, {"geometry": "product", "sampling": SETS, "blocks": 2}])
+def test_noise_is_that_of_the_releases_that_are_made(told: dict[str, Any]) -> None:
+    """Parties with few turns pay for few: all draws have the same noise, and the budget is spent to the last."""
+    for seed in range(8):
+        study = a_study((4, 3, 2), 60, seed=seed, n_iter=7, delta=1e-3, **told)
+        protocol = FeatureSharingProtocol(study)
+        promise, rules = protocol.promise, protocol.rules
+        planned = {release.name: release for release in promise.plan.releases}
+        drawn = Counter(block.party for turn in rules.turns for block in turn)
+        assert {name: planned[f"{name}/index"].count for name in drawn} == drawn
+        assert not any(f"{name}/index" in planned for name in set(study.names) - set(drawn))
+        noises = [promise.multiplier(f"{name}/index") for name in drawn]
+        np.testing.assert_allclose(noises, noises[0], rtol=1e-9)
+        assert 0.99 * study.epsilon < epsilon_of(promise.event, study.delta) <= study.epsilon
+    assert len({Rules.of(a_study((4, 3, 2), 60, seed=seed, n_iter=7, **told)).turns for seed in range(8)}) > 4
+
+
+def test_a_party_keeps_to_the_public_order_of_blocks_whatever_it_is_asked() -> None:
+    """Two blocks of two columns; the coordinator cannot make it draw more often in one of them."""
+    X, y = some_data("logistic")
+    study = a_study(
+        (4, 5), 60, loss="logistic", geometry="product", blocks=2, sampling="distributed", tau=1, n_iter=9, seed=2,
+        epsilon=1.0, delta=1e-3, sketch_size=8,
+    )  # fmt: skip
+    protocol = FeatureSharingProtocol(study)
+    holding, gate = holdings(study, X, y)["p0"], Gate(protocol.promise.part("p0/"), NoiseSource(0))
+    arrays: dict[str, Any] = {"numbers": np.array([1.0, -1.0, 1.0, 0.0, 1.0]), "others": np.zeros(8)}
+    arrays |= {"columns": np.empty(0, dtype=np.int32), "weights": np.empty(0)}
+    memory: dict[str, Any] = {}
+    for block in protocol.rules.draws("p0"):
+        answer = protocol.answer(holding, Question("draw", arrays), gate, memory)
+        memory |= answer.memory
+        assert ("p0", abs(int(answer.releases["index"][0])) - 1) in block
+    assert gate.left("index") == 0
+    with pytest.raises(RefusedError, match="as often as the study says"):
+        protocol.answer(holding, Question("draw", arrays), gate, memory)
+
+
+def test_a_column_outside_the_block_is_not_believed() -> None:
+    study = a_study((2, 2), 60, loss="logistic", geometry="product", blocks=2, sampling="one", n_iter=4, delta=1e-3)
+    protocol = FeatureSharingProtocol(study)
+    rounds = protocol.coordinate()
+    ((name, _),) = next(rounds).items()
+    ((block,), *_) = protocol.rules.turns
+    other = 2 - block.start  # columns 0 and 1, counted from 1
+    with pytest.raises(RefusedError, match="that it was asked for"):
+        rounds.send({name: {"index": np.array([other], dtype=np.int32), "column": np.zeros(64)}})
+
+
+def test_columns_are_shared_once_and_only_as_many_as_planned_of_each_block() -> None:
+    X, y = some_data("squared", d=12)
+    study = a_study(
+        (6, 6), 60, geometry="product", blocks=2, n_iter=9, n_shared=2, epsilon=1.0, delta=1e-3, sketch_size=8
+    )
+    run = Run(FeatureSharingProtocol(study), holdings(study, X, y), seed=3)
+    assert Counter(what for _, what, _ in run.said)["column"] == 8
+    for memory in run.memory.values():
+        assert [int(np.sum(memory["shared"] // 3 == block)) for block in (0, 1)] == [2, 2]
+
+
+def test_more_for_choosing_is_less_for_sketches() -> None:
+    def multipliers(**told: Any) -> tuple[float, float, float]:
+        promise = FeatureSharingProtocol(a_study((4, 5), 60, geometry="best", n_iter=4, delta=1e-3, **told)).promise
+        return tuple(promise.multiplier(f"p0/{name}") for name in ("index", "value", "column"))  # type: ignore[return-value]
+
+    half, most = multipliers(choosing=0.5), multipliers(choosing=0.9)
+    np.testing.assert_allclose(np.array(half) / most, np.sqrt([1.8, 1.8, 0.2]), rtol=1e-3)
 
 
 # --- audits ---------------------------------------------------------------------------------------------------------

@@ -1,25 +1,29 @@
 """Protocol "feature-sharing": Frank-Wolfe between parties that share noisy sketches of the columns in the model.
 
-After Lou and Cheung's Algorithm 2, with noise that covers what is released. In iteration t each party that is asked
-draws a signed column of its own by the exponential mechanism; the coordinator moves the weights towards that vertex by
-step 2 / (p t + 2) (`rules.universal_step`) and tells everybody what the columns now predict. A column's sketch is
-released the first time that others need it, and reused for free.
+After Lou and Cheung's Algorithm 2, with noise that covers what is released. In iteration t the parties of the blocks
+that were drawn each draw a signed column of theirs by the exponential mechanism; the coordinator moves the weights
+towards that vertex by step 2 / (p t + 2) (`rules.universal_step`) and tells everybody what the columns now predict. A
+column's sketch is released the first time that others need it, and reused for free.
 
 Rounds:
     bounds     an entry bound of each party and the range of the target, unless declared (`bounds`)
     labels     the label holder: a noisy sketch of the labels (labels="sketched"), how far most of them reach (squared
                loss), a first intercept
-    draw       n_iter times: a signed column, with its sketch where it is new
+    draw       each iteration: a signed column of each drawn block, with its sketch where it is new; a round asks a
+               party for one
     share      geometry="best": the sketch of the column that won, where it is new
     labels     a last intercept
 
 geometry:
-    "product"  all parties in each iteration, each with an l1 ball of radius l1_radius / K of its own. That is less than
-               the whole ball: no party's columns can have more than their part of the radius.
-    "serial"   one party after the other, on the whole ball. A party may also draw "stay": without it, vertices of all
-               parties would be mixed evenly whatever the data says. p = 1 / K.
+    "product"  each block of columns with an l1 ball of its own, l1_radius over the number of blocks. That is less than
+               the whole ball: no block can have more than its part of the radius. A block moves when it was drawn.
+    "serial"   one party in each iteration, on the whole ball. A party may also draw "stay": without it, vertices of all
+               parties would be mixed evenly whatever the data says.
     "best"     all parties draw and release the noisy value of what they drew; the best one moves the model, on the
                whole ball, and only its column is shared.
+
+sampling: which blocks move in an iteration, drawn from a public seed (`samplings`). p is the smallest probability with
+which a block is drawn.
 
 What a party knows exactly it uses exactly: predictions of its own columns are computed from the columns and only those
 of the others come from sketches. With one party nothing is sketched. Sketched predictions are shrunk where they are
@@ -27,7 +31,7 @@ mostly noise (`model.shrinkage`). The intercept is a public number that moves by
 the label holder releases.
 
 Exactness. Without noise (infinite epsilon; the default sketch is then the identity) the iterates are those of plain
-Frank-Wolfe on the pooled, bounded data: on the ball for "best", on the product of balls for "product".
+Frank-Wolfe on the pooled, bounded data: on the ball for "best", block by block on the product of balls for "product".
 
 Privacy
 -------
@@ -45,9 +49,16 @@ labels      J y + noise, labels="sketched": Y c_J (2 Y c_J), once.
 reach       a histogram of |y|, in which a row counts once: 1 (sqrt(2)), for the squared loss, once. R follows from it.
 intercept   sum_i r_i at the label holder: R (2 R), n_iter + 2 times.
 
-Float sums are part of the sensitivities (`float_sum_slack`; each row's term is computed by itself). How many columns a
-party may share is fixed before, and paid for whether it does or not; when it has shared them all it draws among those,
-which is public. A party shares columns that it drew itself, and no other.
+Float sums are part of the sensitivities (`float_sum_slack`; each row's term is computed by itself). How many columns of
+a block a party may share is fixed before, and paid for whether it does or not; when it has shared them all it draws
+among those, which is public. A party shares columns that it drew itself, and no other.
+
+Which blocks are drawn is public randomness: a function of the study, fixed before any data is read. So the plan counts
+the draws and columns of each party as they will be, and the guarantee is that of this one order of blocks, whatever it
+is: nothing is gained from its being random, and nothing is lost where somebody foresees it. (It cannot come from
+a gate: gates of different parties draw different numbers, and the coordinator has none.) A party keeps to the order by
+itself, by how often it has drawn; a question does not say in which block. What one row does to a score is the same
+for any set of candidates.
 
 labels="shared": parties see labels as they are; they are protected against the coordinator and everybody else.
 labels="sketched": others than the holder work with J^T of the noisy sketch, which is public, in place of the labels;
@@ -79,6 +90,7 @@ from tacit.federated.protocols.feature_sharing.residuals import (
     residuals,
 )
 from tacit.federated.protocols.feature_sharing.rules import (
+    Block,
     Rules,
     options,
     releases,
@@ -109,10 +121,10 @@ class FeatureSharingProtocol(Protocol):
         """Bounds, then what the label holder says of the labels, then each party's draws, values and columns."""
         bounding = self.bounds.releases()
         rest = 1.0 - sum(release.share or 0.0 for release in bounding)
-        return Plan(*bounding, *releases(self.study, self.rules, rest))
+        return Plan(*bounding, *releases(self.rules, rest))
 
     def coordinate(self) -> Rounds:
-        """Iterations, each with one round, or two where "best" needs a new column."""
+        """Iterations, each with a round for each block that the busiest party has in it; "best" may need one more."""
         study, rules = self.study, self.rules
         found: Mapping[str, Arrays] = {}
         if self.bounds.needed:
@@ -120,15 +132,17 @@ class FeatureSharingProtocol(Protocol):
         model = SharedModel(self, self.sketch, self.bounds.entry_bounds(found), self.bounds.y_bounds(found))
         if study.fit_intercept or sketches_labels(self.study) or study.loss == "squared":
             model.hear_labels((yield model.ask_labels())[study.label_holder])
-        least = 1.0 / len(study.names) if self.geometry == "serial" else 1.0
         for t, turn in enumerate(rules.turns):
-            questions = {name: model.question(name, DRAW) for name in turn}
-            if study.fit_intercept:
-                questions = model.ask_labels() | questions
-            answers = yield questions
-            if study.fit_intercept:
-                model.hear_labels(answers[study.label_holder])
-            winners = model.move({name: answers[name] for name in turn}, universal_step(least, t))
+            drawn: dict[Block, Arrays] = {}
+            for now in rules.rounds(turn):
+                questions = {name: model.question(name, DRAW) for name in now}
+                if study.fit_intercept:
+                    questions = model.ask_labels() | questions
+                answers = yield questions
+                if study.fit_intercept:
+                    model.hear_labels(answers[study.label_holder])
+                drawn |= {block: answers[name] for name, block in now.items()}
+            winners = model.move(drawn, universal_step(rules.least, t), len(rules.blocks))
             missing = [pick for pick in winners if pick not in model.sketches]
             needed = t + 1 < len(rules.turns) or study.fit_intercept
             if self.geometry == "best" and self.sketch is not None and missing and needed:
@@ -178,9 +192,13 @@ class FeatureSharingProtocol(Protocol):
         view, X = self._read(holding, question)
         found = residuals(study, X, holding.targets, view, self.sketch)
         scores = np.asarray(X.T @ found.values, dtype=np.float64)
-        last = gate.left("index") == 1
-        for_others = self.sketch is not None and not (last and holding.name in self.rules.unshared)
-        allowed = shared if for_others and not gate.left("column") else np.arange(len(scores))
+        blocks = self.rules.draws(holding.name)
+        block, last = blocks[-gate.left("index")], gate.left("index") == 1
+        for_others = self.sketch is not None and not (last and self.rules.unshared(holding.name))
+        allowed = np.arange(block.start, block.stop)
+        known = np.intersect1d(shared, allowed)
+        if for_others and len(known) == self.rules.shared(holding.name)[block]:
+            allowed = known
         released: dict[str, Any] = {}
         memory = dict(memory)
         column, sign = self._draw(gate, view, found, scores, allowed)

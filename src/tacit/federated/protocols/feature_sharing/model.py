@@ -11,7 +11,7 @@ from tacit._types import Floats
 from tacit.federated.protocols.base import Arrays, Model, Protocol, Question, RefusedError, taken
 from tacit.federated.protocols.bounds import LARGEST_BOUND, SMALLEST_BOUND
 from tacit.federated.protocols.feature_sharing.residuals import half_width, middle
-from tacit.federated.protocols.feature_sharing.rules import options
+from tacit.federated.protocols.feature_sharing.rules import Block, options
 from tacit.federated.sketches import Identity, Sketch
 from tacit.federated.study import Study
 from tacit.problems import LOSSES
@@ -78,24 +78,30 @@ class SharedModel:
             moved = self.intercept - total / (self.study.n_rows * LOSSES[self.study.loss].curvature)
             self.intercept = min(max(moved, -widest), widest)
 
-    def move(self, answers: Mapping[str, Arrays], step: float) -> list[tuple[str, int]]:
-        """One step of Frank-Wolfe; returns the columns that moved the model."""
-        picks = {name: self._pick(name, answer) for name, answer in answers.items()}
+    def move(self, answers: Mapping[Block, Arrays], step: float, n_blocks: int) -> list[tuple[str, int]]:
+        """One step of Frank-Wolfe, of what the parties of these blocks drew; returns the columns that moved the model.
+
+        A block of "product" moves in a ball of its own, and what moves otherwise is the whole model.
+        """
+        picks = {block: self._pick(block, answer) for block, answer in answers.items()}
         radius, geometry = self.study.l1_radius, options(self.study).geometry
         if geometry == "product":
-            radius /= len(self.study.names)
+            radius /= n_blocks
         elif geometry == "best" and len(picks) > 1:
-            best = max(picks, key=lambda name: float(taken(name, answers[name], "value", (1,), _LARGEST)[0]))
+            best = max(picks, key=lambda b: float(taken(b.party, answers[b], "value", (1,), _LARGEST)[0]))
             picks = {best: picks[best]}
-        for name, (column, sign) in picks.items():
-            if sign and "column" in answers[name]:
-                self.keep_sketch(name, column, answers[name])
-        picks = {name: pick for name, pick in picks.items() if pick[1]}
+        for block, (column, sign) in picks.items():
+            if sign and "column" in answers[block]:
+                self.keep_sketch(block.party, column, answers[block])
+        picks = {block: pick for block, pick in picks.items() if pick[1]}
         if picks:
-            self.weights = {key: (1.0 - step) * weight for key, weight in self.weights.items() if step < 1.0}
-        for name, (column, sign) in picks.items():
-            self.weights[name, column] = self.weights.get((name, column), 0.0) + step * sign * radius
-        return [(name, column) for name, (column, _) in picks.items()]
+            moved = {key for key in self.weights if geometry != "product" or any(key in block for block in picks)}
+            shrunk = {key: weight * (1.0 - step if key in moved else 1.0) for key, weight in self.weights.items()}
+            self.weights = {key: weight for key, weight in shrunk.items() if key not in moved or step < 1.0}
+        for block, (column, sign) in picks.items():
+            key = block.party, column
+            self.weights[key] = self.weights.get(key, 0.0) + step * sign * radius
+        return [(block.party, column) for block, (column, _) in picks.items()]
 
     def keep_sketch(self, name: str, column: int, answer: Arrays) -> None:
         """Cache a column's sketch."""
@@ -147,13 +153,16 @@ class SharedModel:
             raise RefusedError(f"party {holder!r} answered 'reach' with a number that no data gives")
         return reach
 
-    def _pick(self, name: str, answer: Arrays) -> tuple[int, int]:
-        """(column, sign) of an answer; a party that names a column it does not have is not believed."""
+    def _pick(self, block: Block, answer: Arrays) -> tuple[int, int]:
+        """(column, sign) of an answer; a party that names a column it does not have there is not believed."""
         index = np.asarray(answer.get("index"))
-        if index.shape != (1,) or index.dtype.kind != "i" or abs(int(index[0])) > self.study.member(name).n_features:
-            raise RefusedError(f"party {name!r} did not answer with one of its columns")
+        if index.shape != (1,) or index.dtype.kind != "i":
+            raise RefusedError(f"party {block.party!r} did not answer with one of its columns")
         signed = int(index[0])
-        return max(abs(signed) - 1, 0), (signed > 0) - (signed < 0)
+        column = max(abs(signed) - 1, 0)
+        if signed and (block.party, column) not in block:
+            raise RefusedError(f"party {block.party!r} did not answer with one of its columns that it was asked for")
+        return column, (signed > 0) - (signed < 0)
 
     def _others(self, name: str, sketch: Sketch) -> tuple[Floats, float]:
         """What the others' columns predict, sketched and shrunk, and by how much it is off in a row."""
