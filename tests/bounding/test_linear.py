@@ -8,8 +8,7 @@ import pytest
 
 from tacit import LinearRegression
 from tacit.bounding.linear import LinearBounding
-
-from ..solvers.support import task
+from tests.solvers.support import task
 
 
 def share(n, epsilon, **facts):

@@ -71,6 +71,11 @@ class Templates:
         magnitude_histograms(self.points.T, np.full(count, shift), np.full(count, low), np.full(count, high), out)
         return out / _POINTS
 
+    def around(self, shift: float, top: int) -> Floats:
+        """The same for a `shift` of zero or a power of two, and bins of the second histogram up to that `top`."""
+        place = round(float(np.log2(abs(shift)))) if shift else top
+        return _around(float(np.sign(shift)), top - place)[self.unit - 2 * place + 2 * WIDEST, self.kind]
+
     def chances(self, logs: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
         """Of each template for each column, from log-likelihoods; and those of all templates together.
 
@@ -158,6 +163,24 @@ def _bins(shift: float, low: int, high: int) -> Floats:
     return found
 
 
+@lru_cache(maxsize=16)
+def _around(shift: float, top: int) -> Floats:
+    """What each kind (columns) in each unit (rows) says of values less -1, 0 or 1.
+
+    Units go twice as far as those of templates. Powers of two change no digit, so this serves a shift of any other.
+    """
+    known = templates()
+    kinds = np.vstack([known.points[:1], known.points[known.unit == 2 * WIDEST]])
+    units = 2.0 ** (np.arange(-4 * WIDEST, 4 * WIDEST + 1) / 2.0)
+    points = (units[:, None, None] * kinds).reshape(-1, _POINTS)
+    out = np.empty((len(points), 2 * (ABOVE + BELOW + 1) + 1))
+    low, high = (np.full(len(points), end) for end in (top - BELOW, top + ABOVE))
+    magnitude_histograms(points.T, np.full(len(points), shift), low, high, out)
+    out /= _POINTS
+    out.flags.writeable = False
+    return out.reshape(len(units), len(kinds), -1)
+
+
 class Reading(NamedTuple):
     """What is read of the second histogram."""
 
@@ -204,7 +227,7 @@ class Reader:
         same: dict[tuple[float, int], list[int]] = {}
         for j, key in enumerate(zip(rough.tolist(), top.tolist(), strict=True)):
             same.setdefault(key, []).append(j)
-        bins = {(shift, k): known.bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
+        bins = {key: known.around(*key) for key in same}
         for key, columns in same.items():
             self._logs[columns] += self._likelihood(counts[columns], bins[key], noise)
         likely, evidence = known.chances(self._logs)
