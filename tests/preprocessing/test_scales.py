@@ -338,6 +338,18 @@ def test_columns_far_from_zero_have_the_scale_of_what_they_differ_by():
     assert np.mean(np.array(near) < 1.0) > 0.9
 
 
+def test_a_skewed_column_above_zero_is_not_taken_for_a_narrow_one():
+    """Prices from 42 on, among columns of 0 and 1. Most lie in two bins; read too narrow, a third would be clipped."""
+    rng = np.random.default_rng(16)
+    ratios = []
+    for seed in range(20):
+        X = (rng.random((4000, 20)) < 0.2).astype(np.float64)
+        X[:, 0] = 42.0 + rng.exponential(40.0, size=4000)
+        found = spend(MagnitudeScale(4000, 20), X, 0.15, seed=seed)
+        ratios.append(math.log2(found.scale[0] / 40.0))
+    assert np.mean(np.abs(ratios) < 1.0) > 0.9
+
+
 def test_with_no_rows_to_speak_of_scales_are_what_is_believed_beforehand():
     middle = []
     for seed in range(10):

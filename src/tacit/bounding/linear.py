@@ -20,6 +20,7 @@ from tacit.problems.task import LinearTask
 
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
 _LABEL_MOST, _LABEL_ROWS = 0.3, 16.0  # its largest share of the budget, and n mu below which it gets that or nearly so
+_LABEL_ALONE, _LABEL_BIN = 0.7, 0.12  # the same where few rows are left over, which keeps noise of a bin to that part
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
@@ -153,7 +154,9 @@ class LinearBounding:
         if bounds is not None and features is not None:  # the target may be all that is left to find
             least = _LABEL_PART * MagnitudeScale(task.n, 1).share(task.budget, 1)
         if hidden:  # with few rows over the noise, the target comes first
-            least = max(least, min(_LABEL_MOST, 2.0 * (_LABEL_ROWS / (task.n * task.budget.mu)) ** 2))
+            signal = task.n * task.budget.mu
+            least = max(least, min(_LABEL_MOST, 2.0 * (_LABEL_ROWS / signal) ** 2))
+            least = max(least, min(_LABEL_ALONE, 2.0 / (_LABEL_BIN * signal) ** 2))
         label_share = max(part * worth, least) if hidden else 0.0
         share = worth - min(label_share, worth / 2)
         releases = () if features is None else features.releases(share)

@@ -7,7 +7,9 @@ bins. How common kinds and units are comes from the columns themselves (EM). A l
 unit that no other column has, so it must stand far out of the noise before it is believed.
 
 The second histogram is taken around a rough centre. What the first one shows of a column tells what to expect there,
-too, but for narrow columns, which lie in one bin or two of the first: they are read anew, in units of their centre.
+too, but for narrow columns, which are far from zero for their width and lie in two bins or three of the first. Shapes
+in units of zero are too coarse for these: from one mean to the next there is more than a deviation. So they are read
+anew, in units of their centre, where what is expected beforehand counts as much as for any other column.
 """
 
 from dataclasses import dataclass, fields
@@ -27,7 +29,7 @@ _UNITS = np.arange(-2 * WIDEST, 2 * WIDEST + 1) / 2.0  # exponents of two, in ha
 _FILLED = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # rows of two values that are not zero
 _PARTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # rows of the values -1 and 1 that are -1
 _MEANS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # of normal columns, over their deviation
-_NARROW = 16.0  # and from which on such columns are read in units of their centre
+_NARROW = 2.0  # and from which on such columns are read in units of their centre; hotel_rates and adult chose it
 _EMPTY = (0.1, 0.25, 0.5, 0.8, 0.9, 0.95)  # rows of a skewed column that are zero
 _TWO, _MANY, _RARE = 1, 2, 3  # groups of kinds whose units are learned apart; the group 0 are columns of zeros
 _BROAD = 4.0  # octaves: the deviation of a unit, as far as nothing is known
@@ -69,15 +71,23 @@ class Templates:
         magnitude_histograms(self.points.T, np.full(count, shift), np.full(count, low), np.full(count, high), out)
         return out / _POINTS
 
-    def chances(self, logs: Floats) -> tuple[Floats, Floats]:
-        """Of each template for each column, from log-likelihoods; and those of all templates together."""
+    def around(self, shift: float, top: int) -> Floats:
+        """The same for a `shift` of zero or a power of two, and bins of the second histogram up to that `top`."""
+        place = round(float(np.log2(abs(shift)))) if shift else top
+        return _around(float(np.sign(shift)), top - place)[self.unit - 2 * place + 2 * WIDEST, self.kind]
+
+    def chances(self, logs: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
+        """Of each template for each column, from log-likelihoods; and those of all templates together.
+
+        One round goes by what is expected beforehand. Those after it go by what these columns show themselves.
+        """
         kinds, groups = int(templates().kind.max()) + 1, _RARE + 1
         broad = np.exp(-0.5 * (_UNITS / _BROAD) ** 2) + 1e-3
         broad /= broad.sum()
         kind, unit = np.full(kinds, 1.0 / kinds), np.tile(broad, (groups, 1))
         largest = logs.max(axis=1, keepdims=True)
         odds = np.exp(logs - largest)
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             share = kind[self.kind] * np.where(self.group == 0, 1.0, unit[self.group, self.unit])
             total = odds @ share
             mass = share * (odds.T @ (1.0 / total))
@@ -127,6 +137,7 @@ def templates() -> Templates:
     two += [np.digitize(middle, edges) - 1.0 for edges in ((0.2, 0.5), (0.35, 0.65), (0.5, 0.8))]  # -1, 0 and 1
     many = [normal + sign * mean for mean in _MEANS for sign in ((1.0, -1.0) if mean else (1.0,))]
     many += [skewed, -skewed, np.exp(1.2 * normal), np.exp(0.7 * normal)]
+    many += [skewed - np.log(2.0), np.log(2.0) - skewed]  # about the middle one
     rare = [np.where(middle > e, np.interp((middle - e) / (1.0 - e), middle, skewed), 0.0) for e in _EMPTY]
     kinds, units = np.array(pairs + two + many + rare), len(_UNITS)
     points = (2.0 ** _UNITS[:, None, None] * kinds).reshape(-1, _POINTS)
@@ -150,6 +161,24 @@ def _bins(shift: float, low: int, high: int) -> Floats:
     found = templates().bins(shift, low, high)
     found.flags.writeable = False
     return found
+
+
+@lru_cache(maxsize=16)
+def _around(shift: float, top: int) -> Floats:
+    """What each kind (columns) in each unit (rows) says of values less -1, 0 or 1.
+
+    Units go twice as far as those of templates. Powers of two change no digit, so this serves a shift of any other.
+    """
+    known = templates()
+    kinds = np.vstack([known.points[:1], known.points[known.unit == 2 * WIDEST]])
+    units = 2.0 ** (np.arange(-4 * WIDEST, 4 * WIDEST + 1) / 2.0)
+    points = (units[:, None, None] * kinds).reshape(-1, _POINTS)
+    out = np.empty((len(points), 2 * (ABOVE + BELOW + 1) + 1))
+    low, high = (np.full(len(points), end) for end in (top - BELOW, top + ABOVE))
+    magnitude_histograms(points.T, np.full(len(points), shift), low, high, out)
+    out /= _POINTS
+    out.flags.writeable = False
+    return out.reshape(len(units), len(kinds), -1)
 
 
 class Reading(NamedTuple):
@@ -198,7 +227,7 @@ class Reader:
         same: dict[tuple[float, int], list[int]] = {}
         for j, key in enumerate(zip(rough.tolist(), top.tolist(), strict=True)):
             same.setdefault(key, []).append(j)
-        bins = {(shift, k): known.bins(shift, k - BELOW, k + ABOVE) for shift, k in same}
+        bins = {key: known.around(*key) for key in same}
         for key, columns in same.items():
             self._logs[columns] += self._likelihood(counts[columns], bins[key], noise)
         likely, evidence = known.chances(self._logs)
@@ -219,9 +248,11 @@ class Reader:
         if len(tried) == 0:
             return tried, np.empty((0, len(known.size)))
         logs = self._likelihood(counts[tried], _bins(0.0, -BELOW, ABOVE), noise)
-        likely, found = known.chances(np.where(known.size < -np.log2(_NARROW), logs, -np.inf))
+        logs = np.where(known.size < -np.log2(_NARROW), logs, -np.inf)
+        _, found = known.chances(logs, rounds=1)  # a few columns must not speak for themselves twice
         narrow = self._narrow[tried] + found > evidence[tried]
-        return tried[narrow], known.settled(likely[narrow])
+        likely, _ = known.chances(logs[narrow])
+        return tried[narrow], known.settled(likely)
 
     def _likelihood(self, counts: Floats, bins: Floats, noise: float) -> Floats:
         """The logarithm of each template's likelihood, for each column."""
