@@ -267,10 +267,11 @@ def stopping(wire, number):
 
 
 @pytest.mark.parametrize("count", MANY)
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_changed_reply_is_refused_or_read_as_numbers(number, count):
+@pytest.mark.parametrize(("number", "refusals"), [(1, 0.8), (2, 0.8), (3, 0.8), (4, 0.6), (6, 0.6)])
+def test_a_changed_reply_is_refused_or_read_as_numbers(number, refusals, count):
     """A release may come out as other numbers that data can give: there is no crash then, and a finite model."""
-    _, wire, _, _ = whole_run(SEEDED)
+    study = SEEDED if number < ROUNDS["squared"] else masked_study(random_state=3, **CLASSES)
+    _, wire, _, _ = whole_run(study)
 
     class Canned:
         def __init__(self, changed):
@@ -285,12 +286,13 @@ def test_a_changed_reply_is_refused_or_read_as_numbers(number, count):
     refused = 0
     for changed in mutations(wire.replies[number]["a"], count, number):
         try:
-            outcome = Coordinator(SEEDED).run(Canned(changed))
+            outcome = Coordinator(study).run(Canned(changed))
         except (RefusedError, StopError):
             refused += 1
         else:
             assert all(np.all(np.isfinite(coef)) for coef in outcome.model.coefs.values())
-    assert refused > 0.8 * count
+            assert sum(np.abs(coef).sum() for coef in outcome.model.coefs.values()) <= study.l1_radius * (1.0 + 1e-9)
+    assert refused > refusals * count
 
 
 @pytest.mark.parametrize("count", MANY)
@@ -321,34 +323,6 @@ def test_a_changed_question_for_slopes_is_refused_or_gets_what_was_planned(count
         node.stopped = None
     assert answered < 0.4 * count
     assert isinstance(messages.read(node.answer(request)), Reply)
-
-
-@pytest.mark.parametrize("count", MANY)
-@pytest.mark.parametrize("number", [4, 6])
-def test_a_changed_slope_is_refused_or_read_as_numbers(number, count):
-    study = masked_study(random_state=3, **CLASSES)
-    _, wire, _, _ = whole_run(study)
-
-    class Canned:
-        def __init__(self, changed):
-            self.changed = changed
-
-        def exchange(self, requests):
-            at = next((k for k, asked in enumerate(wire.requests) if asked == requests), None)
-            if at is None:
-                raise StopError
-            return {**wire.replies[at], **({"a": self.changed} if at == number else {})}
-
-    read = 0
-    for changed in mutations(wire.replies[number]["a"], count, number):
-        try:
-            outcome = Coordinator(study).run(Canned(changed))
-        except (RefusedError, StopError):
-            continue
-        read += 1
-        assert all(np.all(np.isfinite(coef)) for coef in outcome.model.coefs.values())
-        assert sum(np.abs(coef).sum() for coef in outcome.model.coefs.values()) <= study.l1_radius * (1.0 + 1e-9)
-    assert read < 0.4 * count
 
 
 @pytest.mark.parametrize("what", ["rows", "products with party 2", "moments", "key", "boxes"])
