@@ -49,11 +49,12 @@ types: venv
 layers: venv
 	$(BIN)/lint-imports
 
-# Every worker has one thread for products: more of them than cores wait for one another, fifteen times as long.
+# The tests of a file run in one process, and those of other files in the other: what one has compiled, and what a file
+# sets up for all its tests, is there once. Every worker has one thread for products: more of them than cores wait for one another, fifteen times as long.
 unit test-all: export OPENBLAS_NUM_THREADS = 1
 
 unit: venv
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not engine" $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not engine" $(TESTS)
 
 test-all: lint types layers
 	$(BIN)/python -m pytest -n $(JOBS) -m "not engine" --cov --cov-report=term
@@ -81,7 +82,7 @@ $(LOWEST)/.ready: pyproject.toml tools/lowest.py
 	@touch $@
 
 test-lowest: $(LOWEST)/.ready
-	$(LOWEST)/$(FOLDER)/python -m pytest -n $(JOBS) -m "not slow and not engine" $(TESTS)
+	$(LOWEST)/$(FOLDER)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not engine" $(TESTS)
 
 # The environment is new every time: what is forgotten among the dependencies, or left out of the wheel, is missed here.
 wheel:

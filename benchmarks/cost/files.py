@@ -33,7 +33,7 @@ INTRO = """\
 `python -m benchmarks.cost.files`, Python {python}, NumPy {numpy}; logistic regression at epsilon = 1 with nothing
 declared, each fit in a process of its own. Memory is anonymous memory at its peak, less that before the fit. What is
 *predicted* are seconds of the processor, from the rates of single operations; the cost model is in
-docs/larger-than-memory.md."""
+docs/larger-than-memory.md. Of files *processor* is the ratio of these seconds to those of the fit in memory."""
 OPTIONS = {"rows": 200_000, "columns": 20, "map": 200_000, "folder": ""}
 FILE_ROWS = 500_000
 ON_PAPER = (10**8, 10**9)
@@ -146,7 +146,7 @@ def rows(arguments: Any) -> cost.Rows:
     with tempfile.TemporaryDirectory(dir=arguments.folder or None) as folder:
         known = rates(some, make, Path(folder) / "sample", d)
         held = apart(kind="memory", rows=min(n, 1_000_000), columns=d)
-        unit = held["seconds"] / min(n, 1_000_000)
+        unit, used = (held[name] / min(n, 1_000_000) for name in ("seconds", "used"))
         yield f"in memory, {min(n, 10**6):,} x {d}", f"{unit * 1e6:.3g} s a million rows", "-"
         measured = []
         for count in sorted({max(n // 4, 2), n}):
@@ -155,7 +155,8 @@ def rows(arguments: Any) -> cost.Rows:
             measured.append((count, found))
             took = found["seconds"] / count
             told = f"{took * 1e6:.3g} s a million rows, {found['bytes'] / 2**20:.0f} MiB"
-            yield f"Parquet, {count:,} x {d}", told, f"{took / unit:.3g}x of in memory"
+            against = f"{took / unit:.3g}x of in memory; processor {found['used'] / count / used:.3g}x"
+            yield f"Parquet, {count:,} x {d}", told, against
         make_map(Path(folder) / "rows.npy", arguments.map, d)
         mapped = apart(kind="map", rows=arguments.map, columns=d, where=str(Path(folder) / "rows.npy"))
         size = 4 * arguments.map * d

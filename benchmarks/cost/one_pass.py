@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import cost
 from benchmarks.frame.timing import least
 from tacit.blocks import Bounded, ExactPasses, GridTable, Scaling, TableRows
-from tacit.kernels import coordinate, dual, rows
+from tacit.kernels import coordinate, dual, exact, rows
 from tacit.kernels.given import Block, Csr, Noise
 from tacit.privacy import Budget, Unit
 from tacit.problems import LOGISTIC, MULTINOMIAL, SQUARED, Loss, Penalty
@@ -31,7 +31,9 @@ INTRO = """\
 # One pass over the data
 
 `python -m benchmarks.cost.one_pass`, Python {python}, NumPy {numpy}; the least of alternating runs, on one thread.
-Rows are standard normal, sparse ones have 20 entries each. The noise of a pass is drawn before it."""
+Rows are standard normal, sparse ones have 20 entries each. The noise of a pass is drawn before it. A gradient of one
+output reads rows of single precision once and computes in double precision; two rows say what each takes by itself.
+No pass is faster than the longer of the two, and the processor does only some of both at the same time."""
 OPTIONS = {"rows": 100_000, "columns": 50, "words": 20_000, "rounds": 15}
 _CLASSES, _ENTRIES, _BATCH, _STEPS = 10, 20, 300, 100
 
@@ -84,6 +86,26 @@ def dense_gradients(n: int, d: int) -> Iterator[Pass]:
         lambda: ten.gradient(W, 1.0),
         f"`X.T @ (X @ V)`, V of {_CLASSES} columns",
         lambda: Z.T @ (Z @ W[:, :d].T),
+    )
+
+
+def parts_of_a_gradient(n: int, d: int) -> Iterator[Pass]:
+    """What bounds a gradient of one output: to read every row once, and to compute with rows that are in the cache."""
+    Z, y = dense(n, d)
+    short, near, v = Z.astype(np.float32), min(n, 400), np.ones(d)
+    block = Block(short[:near], 1.0, y[:near], np.full(near, math.sqrt(d)))
+    rule, w = exact.Rule(LOGISTIC.code, 1.0, 1.0, np.ones(2), 2.0**20, 2.0**24), np.zeros(d + 1)
+    yield Pass(
+        f"of it to read each entry, as an integer, {n:,} x {d}",
+        lambda: short.view(np.int32).max(),
+        "`X.T @ (X @ v)`",
+        lambda: Z.T @ (Z @ v),
+    )
+    yield Pass(
+        f"of it to compute, on {near} rows again and again, {n:,} x {d}",
+        lambda: [exact.dense_gradient(block, w, rule) for _ in range(0, n, near)],
+        "`X.T @ (X @ v)`",
+        lambda: Z.T @ (Z @ v),
     )
 
 
@@ -194,6 +216,7 @@ def table(arguments: Any) -> cost.Rows:
         *dense_gradients(10 * n, 20),
         *dense_gradients(2 * n, 100),
         *dense_gradients(n // 2, 500),
+        *parts_of_a_gradient(n // 2, 500),
         moments(n, d),
         one_hot_gradient(n, 1_000),
         sparse_gradient(n, words),

@@ -78,8 +78,10 @@ def run_table(job: Job) -> None:
     wide = d > methods.WIDE
     k = min(effort.wide_k if wide else 10, d)
     job.size = (n // 2, d, k)
-    solvers = _asked(job, effort.wide_table if wide else methods.SOLVERS)
-    for arrangement in range(effort.wide_arrangements if wide else effort.arrangements):
+    often = effort.wide_table if wide else dict.fromkeys(methods.SOLVERS, effort.arrangements)
+    asked = _asked(job, often)
+    for arrangement in range(max((often[solver] for solver in asked), default=0)):
+        solvers = [solver for solver in asked if arrangement < often[solver]]
         first, second = methods.halves(X, arrangement)
         bases: dict[str, Any] = {} if wide else {methods.ALL: None}
         bases[methods.PLAIN] = problems.problem(X[first], k, center=False).best

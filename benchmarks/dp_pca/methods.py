@@ -1,5 +1,6 @@
 """What the PCA benchmark compares: the solvers, the linear SVM on projected rows, and plain products."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import tacit
 from benchmarks.dp_pca.problems import Problem
 from benchmarks.frame import Floats, solvers
 from benchmarks.frame.timing import least
-from tacit.blocks import Centre, CentredRows, Table
+from tacit.blocks import Centre, DenseRows, StoredRows, Table
+from tacit.blocks.here import ThisMachine, rows_of
 from tacit.solvers.pca import Stochastic, VarianceReduced
 
 SOLVERS = ("gauss", "stochastic", "variance-reduced", "power", "mod-sulq")
@@ -96,8 +98,9 @@ def pass_seconds(X: Any, rounds: int) -> dict[str, float]:
     """A clipped pass of `stochastic`, over all rows and over a quarter, and the product it stands for."""
     n, d = X.shape
     V = np.linalg.qr(np.random.default_rng(0).normal(size=(d, TIMED_COLUMNS)))[0]
-    rows = sparse.csr_array(X) if sparse.issparse(X) else X
-    bounded = CentredRows(Table.of(rows), Centre(np.zeros(d), 1.0))
+    rows = rows_of(sparse.csr_array(X) if sparse.issparse(X) else X, ThisMachine(math.inf))
+    kind = StoredRows if isinstance(rows, Table) else DenseRows
+    bounded = kind(rows, n).centred(Centre(np.zeros(d), 1.0))
     quarter = np.sort(np.random.default_rng(1).permutation(n)[: n // 4])
     few = X[quarter]
     actions = {

@@ -136,10 +136,12 @@ class PcaPage(Page):
         for name in names:
             place, size = problems.TABLE.index(name), self.results.size("table", name)
             head += [f"{name}, k = {size[2]}", "printed (Real-sim)" if name == "news20" else "printed"]
-            counts += [f"{len(self.results.values('accuracy', 'table', name, RANDOM))}", "100"]
+            most = len(self.results.values("accuracy", "table", name, RANDOM))
+            counts += [f"{most}", "100"]
             for row, model in zip(rows, LABELS.values(), strict=True):
                 found = self.results.values("accuracy", "table", name, model)
-                row += [spread(found, 1, 100.0), paper.TABLE_3[model][place] if model in paper.TABLE_3 else "-"]
+                fewer = f" ({len(found)} SVMs)" if 0 < len(found) < most else ""
+                row += [spread(found, 1, 100.0) + fewer, paper.TABLE_3[model][place] if model in paper.TABLE_3 else "-"]
         return lines(["accuracy, %", *head], [*rows, counts] if names else ())
 
     def rules(self) -> str:

@@ -39,6 +39,7 @@ def test_every_kernel_is_timed_against_a_product(tmp_path, capsys):
     rows = page.split("|---|---|---|\n")[1].splitlines()
     assert [re.match(r"\| (\w+)", row)[1] for row in rows] == [
         *8 * ["gradient"],
+        *2 * ["of"],
         "second",
         *2 * ["gradient"],
         "coordinate",

@@ -15,6 +15,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from tacit import (
@@ -36,6 +37,7 @@ from tacit.blocks.reading import ChangedRowsError, Reading, opened
 from tacit.cli import main
 from tacit.privacy import NoiseSource
 from tacit.solvers import Sgd
+from tacit.solvers.pca import PCA_SOLVERS
 
 distributed = pytest.importorskip("distributed")
 
@@ -205,10 +207,32 @@ def test_the_command_line_fits_on_a_cluster(client, tmp_path, capsys):
     assert "does not serve rows that are not all in memory" in capsys.readouterr().err
 
 
-def test_rows_on_workers_are_not_fetched_for_a_pca():
-    for asked in (PCA(n_components=2), make_private_pipeline(PrivateScaler(), PCA(n_components=2))):
-        with pytest.raises(TypeError, match="PCA reads rows where the fit runs"):
-            asked.fit(arrays()[0])
+def components(fitted):
+    return np.vstack([fitted.components_, fitted.mean_, np.full(D, fitted.noise_variance_)])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "solver", ["gauss", "stochastic", *(pytest.param(s, marks=pytest.mark.slow) for s in ("power", "variance-reduced"))]
+)
+def test_components_are_those_of_the_rows_in_memory(client, solver):
+    options = {"n_iter": 2} if solver in ("power", "stochastic") else {"n_snapshots": 2} if solver != "gauss" else {}
+    asked = PCA(2, 2.0, random_state=SEED, solver=PCA_SOLVERS[solver](**options))
+    wanted = components(asked.fit(X))
+    given = arrays(5)[0]
+    np.testing.assert_array_equal(components(asked.fit(given)), wanted)
+    if solver == "gauss":
+        del given
+        assert tasks_on(client) == []
+        pipeline = make_private_pipeline(PrivateScaler(), PCA(2), epsilon=2.0, random_state=SEED)
+        last = components(pipeline.fit(arrays()[0])[-1])
+        np.testing.assert_array_equal(last, components(pipeline.fit(X)[-1]))
+
+
+def test_wide_sparse_rows_on_workers_are_not_fetched_for_a_pca():
+    wide = da.from_array(np.zeros((6, 257)), chunks=(3, 257)).map_blocks(csr_array, dtype=float)
+    with pytest.raises(TypeError, match="PCA of sparse rows with more than 256 columns reads rows where the fit runs"):
+        PCA(n_components=2).fit(wide)
 
 
 # ---- what can happen in the middle
@@ -282,6 +306,27 @@ def test_rows_that_are_others_when_they_are_computed_again_stop_the_fit(client, 
     with pytest.raises(ChangedRowsError, match="changed since the first pass"):
         list(place.run(count, [remote]))
     place.close()
+
+
+def test_a_pass_is_one_task_for_each_worker_that_has_rows(client, monkeypatch):
+    """Once it is known which rows each has: the first pass over them is a task for every part."""
+    watched, place = Watched(client), Cluster(client)
+    monkeypatch.setattr(place, "_client", watched)
+    monkeypatch.setattr(cluster_room, "_ANSWERS", 64)
+    parts = place.spooled([Partition(dask.delayed(X[k::9]), None, None) for k in range(9)])
+    lengths = [len(X[k::9]) for k in range(9)]
+    count = lambda part: sum(len(table) for table, _ in part.tables())  # noqa: E731
+    for _ in range(3):
+        assert list(place.run(count, parts)) == lengths  # in the order of the parts
+    homes = {home.address for home in place._homes.values()}
+    (_, (alone, _)), (_, (together, _)) = watched.sent[1], watched.sent[-1]
+    assert [len(some) for some in alone] == [1] * 9
+    assert len(together) == len(homes) <= 2
+    monkeypatch.setattr(cluster_room, "_TASK", 2 * X[::9].nbytes)  # of long parts each task reads few
+    assert list(place.run(count, parts)) == lengths
+    assert max(len(some) for some in watched.sent[-1][1][0]) <= 2
+    place.close()
+    assert tasks_on(client) == []
 
 
 # ---- what is told, and to whom

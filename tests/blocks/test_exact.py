@@ -1,11 +1,13 @@
 """Sums over dense rows are exact: the same bits however rows are cut, and a row adds exactly its own term."""
 
 import math
+import os
 import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from tacit.blocks import Bounded, ExactPasses, GridTable, Scaling, TableRows, exact, grid, products, sums
@@ -263,6 +265,15 @@ def test_limits_on_threads_are_kept(monkeypatch):
         assert sums.cores() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "1,2")
     assert sums.cores() == 1
+
+
+@pytest.mark.slow
+def test_limits_that_joblib_sets_for_its_processes_are_kept(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for limit in (1, 2):
+        with parallel_config("loky", n_jobs=1, inner_max_num_threads=limit), Parallel(n_jobs=2) as pool:
+            found = set(pool(delayed(sums.cores)() for _ in range(2)))
+        assert found == {min(limit, len(os.sched_getaffinity(0)))}
 
 
 def test_limits_are_as_before_after_passes_that_overlap():

@@ -7,6 +7,7 @@ import tacit
 from tacit import PCA, LogisticRegression, PrivateEncoder, PrivateScaler, Ridge, RowClipper, make_private_pipeline
 from tacit.blocks import scratch
 from tacit.blocks.reading import ChangedRowsError
+from tacit.solvers.pca import PCA_SOLVERS
 
 pd = pytest.importorskip("pandas")
 N = 3_000
@@ -112,7 +113,7 @@ def test_scaler_and_encoder_and_components_alone():
     found = PrivateEncoder(random_state=0).fit_blocks(cut(frame))
     assert found.categories_ == PrivateEncoder(random_state=0).fit(frame).categories_
     assert not hasattr(found, "_truths")
-    for solver in ("gauss", "power", "mod-sulq"):
+    for solver in PCA_SOLVERS:
         whole = PCA(2, random_state=0, solver=solver).fit(X)
         parts = PCA(2, random_state=0, solver=solver).fit_blocks(cut(X))
         np.testing.assert_array_equal(whole.components_, parts.components_)

@@ -84,7 +84,7 @@ def test_without_noise_it_is_scikit_learns(solver, kind, center):
         np.testing.assert_allclose(model.explained_variance_, peer.explained_variance_, rtol=1e-6)
         np.testing.assert_allclose(model.explained_variance_ratio_, peer.explained_variance_ratio_, rtol=1e-6)
         np.testing.assert_allclose(model.singular_values_, peer.singular_values_, rtol=1e-6)
-        np.testing.assert_allclose(model.noise_variance_, peer.noise_variance_, rtol=1e-5)
+        np.testing.assert_allclose(model.noise_variance_, peer.noise_variance_, rtol=1e-4)
         np.testing.assert_allclose(model.transform(kind(X)), peer.transform(X), atol=1e-5)
         expected = peer.components_
     else:
@@ -187,9 +187,9 @@ def test_transform_inverse_and_export(whiten):
 def test_without_noise_the_normal_law_is_scikit_learns(kind, k):
     X = spiked()
     model, peer = tacit.PCA(k, INF).fit(kind(X)), decomposition.PCA(k).fit(X)
-    np.testing.assert_allclose(model.get_covariance(), peer.get_covariance(), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.get_covariance(), peer.get_covariance(), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(model.get_precision(), peer.get_precision(), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.score_samples(kind(X)), peer.score_samples(X), rtol=1e-6)
+    np.testing.assert_allclose(model.score_samples(kind(X)), peer.score_samples(X), rtol=1e-5)
     assert model.score(kind(X)) == pytest.approx(peer.score(X), rel=1e-6)
 
 
@@ -413,8 +413,8 @@ def test_bad_rows_are_refused_without_quoting_them(releases):
         tacit.PCA(2).fit_blocks(block for block in blocks)
     with pytest.raises(TypeError, match="iterable of blocks"):
         tacit.PCA(2).fit_blocks(3)
-    with pytest.raises(ValueError, match="stream of blocks cannot give; 'gauss', 'power', 'mod-sulq' read"):
-        tacit.PCA(2, solver="stochastic").fit_blocks([spiked()])
+    with pytest.raises(ValueError, match="256 columns cannot give; 'gauss', 'power', 'mod-sulq' read"):
+        tacit.PCA(2, solver="stochastic").fit_blocks([sparse.csr_array((9, 257))])
     with pytest.raises(ValueError, match="0 sample"):
         tacit.PCA(2).fit(np.empty((0, 3)))
     assert not releases

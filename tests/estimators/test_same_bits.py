@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from tacit import LinearRegression, LogisticRegression, Ridge
-from tacit.blocks import grid, sums
+from tacit import PCA, LinearRegression, LogisticRegression, Ridge
+from tacit.blocks import centred, grid, sums
+from tacit.solvers.pca import PCA_SOLVERS
 
 N, D = 1_500, 6
 
@@ -52,6 +53,40 @@ def test_storage_order_blocks_and_threads_change_no_bit(model, y, tmp_path, monk
     if model.solver != "sgd":  # whose coins belong to places
         order = np.random.default_rng(1).permutation(N)
         np.testing.assert_array_equal(fitted(model, X[order], y[order]), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("solver", ["text", "one-shot"])
+def test_text_is_the_same_in_any_order(solver):
+    rng = np.random.default_rng(0)
+    words, y = random_array((400, 1_200), density=0.01, rng=rng).tocsr(), rng.integers(0, 2, size=400)
+    model, order = LogisticRegression(epsilon=2.0, classes=[0, 1], solver=solver), rng.permutation(400)
+    np.testing.assert_array_equal(fitted(model, words[order], y[order]), fitted(model, words, y))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("solver", PCA_SOLVERS)
+def test_components_are_the_same_too(solver, tmp_path, monkeypatch):
+    def components(rows, fit="fit"):
+        model = getattr(PCA(2, 2.0, solver=solver, random_state=0), fit)(rows)
+        return np.vstack([model.components_, model.mean_, np.full(D, model.radius_), np.full(D, model.noise_variance_)])
+
+    expected = components(X)
+    np.save(tmp_path / "rows.npy", X)
+    stored = csr_array(X)
+    stored.indices = stored.indices.astype(np.int64)
+    for same in (np.load(tmp_path / "rows.npy", mmap_mode="r"), stored, np.asfortranarray(X)):
+        np.testing.assert_array_equal(components(same), expected)
+    for blocks in ([X[:1], X[1:1], X[1:700], X[700:]], [csr_array(X[:900]), csr_array(X[900:])]):
+        np.testing.assert_array_equal(components(blocks, "fit_blocks"), expected)
+    monkeypatch.setattr(sums, "_LITTLE", 1)
+    for block, threads in ((5, 2), (300, 3)):
+        monkeypatch.setattr(sums, "BLOCK", block)
+        monkeypatch.setattr(centred, "BLOCK", block)
+        monkeypatch.setattr(sums, "cores", lambda threads=threads: threads)
+        np.testing.assert_array_equal(components(X), expected)
+    if PCA_SOLVERS[solver].serves.streams:  # others sample: coins belong to places
+        np.testing.assert_array_equal(components(X[np.random.default_rng(1).permutation(N)]), expected)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -18,7 +18,6 @@ import pandas as pd
 from scipy.sparse import csr_array
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from tacit.blocks import Table
 from tacit.bounding import Centring, scales
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.norms import MomentScale, NormScale
@@ -46,6 +45,7 @@ from tacit.solvers import Coordinate, Dual, FrankWolfe, Greedy, classes, guard
 from tacit.solvers.pca import PCA_SOLVERS, Stochastic, VarianceReduced
 from tests.metrics.support import CASES as SCORES
 from tests.metrics.support import LAWS
+from tests.solvers.pca.support import table_of
 
 from .cases import BASIC, CASES, CLASSES, TEXT, TUNED, WIDE, WITH_WIDE_FORM, Case, D, N, private_fit, sample
 from .recorder import transcript
@@ -411,9 +411,8 @@ def _of_pca(
         del missing
         X: Any = np.array([x for (x,) in records])
         X = csr_array(X) if sparse else X
-        table = replace(Table.of(X), n=n)
         with Gate(plan.calibrate(task.budget, task.unit, "test"), NoiseSource(3)) as gate:
-            rows = bounding.run(table, gate)
+            rows = bounding.run(table_of(X), gate)
             return rows.units, algorithm.run(rows, gate)
 
     def hostile(seen: Any) -> list[Record]:

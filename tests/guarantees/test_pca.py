@@ -10,12 +10,12 @@ from dp_accounting.pld import PLDAccountant
 from scipy import sparse
 
 import tacit
-from tacit.blocks import CentredRows, Table
+from tacit.blocks import CentredRows
 from tacit.bounding import Centring
 from tacit.privacy import Gate, NoiseSource, Plan, audit, gdp
-from tacit.privacy.mechanisms import GaussianMatrix, Histogram, Sensitivity
+from tacit.privacy.mechanisms import GaussianMatrix, Sensitivity
 from tacit.solvers.pca import PCA_SOLVERS, Stochastic, VarianceReduced
-from tests.solvers.pca.support import centred, task_of
+from tests.solvers.pca.support import centred, table_of, task_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(random_state is set|is not below 1/n):UserWarning")
 
@@ -83,7 +83,7 @@ def transcript(solver, task, X, monkeypatch, absent=None, seed=0):
     release = Gate.release
 
     def watched(gate, name, mechanism, value, *d):
-        exact = mechanism.counts(value) if isinstance(mechanism, Histogram) else np.array(value, dtype=float)
+        exact = np.array(value, dtype=float)
         if isinstance(mechanism, GaussianMatrix) and d:
             exact *= np.where(np.equal(*np.triu_indices(*d)), 1.0, math.sqrt(2.0) if mechanism.isotropic else 1.0)
         out = release(gate, name, mechanism, value, *d)
@@ -96,9 +96,8 @@ def transcript(solver, task, X, monkeypatch, absent=None, seed=0):
         left, drawn = np.delete(np.arange(task.n), absent), Gate.sample
         X = X[left]
         monkeypatch.setattr(Gate, "sample", lambda gate, name: np.flatnonzero(np.isin(left, drawn(gate, name))))
-    table = Table(task.n, task.d, task.sparse, lambda: iter([X]), X)
     with Gate(calibrated(solver, task), NoiseSource(seed)) as gate:
-        PCA_SOLVERS[solver]().at(task).run(Centring(task).run(table, gate), gate)
+        PCA_SOLVERS[solver]().at(task).run(Centring(task).run(table_of(X), gate), gate)
     monkeypatch.undo()
     return seen
 
@@ -198,7 +197,7 @@ def test_a_release_too_many_is_refused(solver):
     algorithm, plan = PCA_SOLVERS[solver]().at(task), calibrated(solver, task)
     X = np.random.default_rng(0).normal(size=(30, 4))
     with Gate(plan, NoiseSource(0)) as gate:
-        rows = Centring(task).run(Table.of(X), gate)
+        rows = Centring(task).run(table_of(X), gate)
         algorithm.run(rows, gate)
         with pytest.raises(tacit.privacy.PlanViolationError):
             algorithm.run(rows, gate)

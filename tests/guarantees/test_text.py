@@ -229,7 +229,9 @@ def test_a_residual_that_is_not_clipped_is_caught(adjacency, clipped, monkeypatc
     """A row among those of the other class, of which the model grows sure, has a residual of 1; c is one half."""
     if not clipped:
         residuals = text.UnitRows.residuals
-        monkeypatch.setattr(text.UnitRows, "residuals", lambda self, *given: residuals(self, *given[:-1], 1.0))
+        monkeypatch.setattr(
+            text.UnitRows, "residuals", lambda self, factors, fit: residuals(self, factors, fit._replace(clip=1.0))
+        )
     run = Run("steps", adjacency, epsilon=300.0, n=400)
     Z, targets = np.zeros((run.n, run.d)), np.resize([1.0, -1.0], run.n)
     Z[targets < 0, :2] = Z[targets > 0, 2:] = 3.0

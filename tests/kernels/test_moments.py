@@ -33,24 +33,22 @@ def both(X, mean, radius):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7])
-@pytest.mark.parametrize("block", [16, 4096])
-def test_sums_are_those_of_bounded_rows(shift, block, monkeypatch):
-    monkeypatch.setattr(moments, "BLOCK", block)
-    monkeypatch.setattr(moments, "PASS_BLOCK", block // 2)
+def test_sums_are_those_of_bounded_rows(shift):
     X = table()
     mean = np.linspace(-1, 1, 9) * shift
     Z = bounded(X, mean, 1.3)
     V = np.linalg.qr(np.random.default_rng(1).normal(size=(9, 3)))[0]
-    places = np.array([3, 50, 7, 69])
+    places = np.array([3, 7, 50, 69])
     for rows in both(X, mean, 1.3):
-        close = {"rtol": 1e-8, "atol": 1e-8}
+        close = {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(rows.packed_moments(), (Z.T @ Z)[np.triu_indices(9)], **close)
         np.testing.assert_allclose(rows.products(V), Z.T @ Z @ V, **close)
         np.testing.assert_allclose(rows.products(V, places=places), Z[places].T @ Z[places] @ V, **close)
         np.testing.assert_allclose(rows.inner(V), V.T @ Z.T @ Z @ V, **close)
         np.testing.assert_allclose(rows.squares(), np.sum(Z**2), **close)
         lengths = np.linalg.norm(Z, axis=1) * np.linalg.norm(Z @ V, axis=1)
-        np.testing.assert_allclose(rows.lengths(V), lengths, **close)
+        edges = np.linspace(0.0, 1.3**2, 6)
+        np.testing.assert_array_equal(rows.length_counts(V, edges / 1.3**2), np.histogram(lengths, edges)[0])
         clip = float(np.median(lengths))
         factors = np.minimum(1.0, clip / np.maximum(lengths, 1e-300))
         np.testing.assert_allclose(rows.products(V, clip), (Z * factors[:, None]).T @ Z @ V, **close)
@@ -61,7 +59,7 @@ def test_strips_give_the_whole_matrix(monkeypatch):
     expected = centred(X, np.zeros(11), 1.0).packed_moments()
     monkeypatch.setattr("tacit.blocks.centred._WHOLE", 3)
     monkeypatch.setattr("tacit.blocks.centred._STRIP", 4)
-    np.testing.assert_allclose(centred(X, np.zeros(11), 1.0).packed_moments(), expected, atol=1e-12)
+    np.testing.assert_array_equal(centred(X, np.zeros(11), 1.0).packed_moments(), expected)
 
 
 def test_unpacking_and_the_diagonal():
@@ -85,8 +83,8 @@ def test_no_row_exceeds_the_sensitivity(pair, mean, radius):
             (lambda r: _full(r.packed_moments()), first.moment_sensitivity()),
             (lambda r: r.products(V), first.product_sensitivity(2)),
             (lambda r: r.products(V, clip), first.product_sensitivity(2, clip)),
-            (lambda r: r.products(0.1 * V), first.product_sensitivity(2, stretch=0.1)),
-            (lambda r: r.inner(V), first.inner_sensitivity(2)),
+            (lambda r: r.products(0.1 * V, 0.1 * radius**2), first.product_sensitivity(2, 0.1 * radius**2, 0.1)),
+            (lambda r: r.inner(V), first.inner_sensitivity()),
             (lambda r: np.array([r.squares()]), first.square_sensitivity()),
         ]
         for value, sensitivity in sums:
@@ -106,8 +104,8 @@ def _full(packed):
 def test_the_sensitivity_is_attained():
     rows = [centred(np.eye(4)[i : i + 1] * 5.0, np.zeros(4), 2.0) for i in range(2)]
     first, second = (_full(r.packed_moments()) for r in rows)
-    assert np.linalg.norm(first) == pytest.approx(4.0, rel=1e-8)
-    assert np.linalg.norm(first - second) == pytest.approx(4.0 * math.sqrt(2.0), rel=1e-8)
+    assert np.linalg.norm(first) == pytest.approx(4.0, rel=2e-6)
+    assert np.linalg.norm(first - second) == pytest.approx(4.0 * math.sqrt(2.0), rel=2e-6)
     assert rows[0].moment_sensitivity().replace_one == pytest.approx(4.0 * math.sqrt(2.0), rel=1e-8)
 
 
@@ -147,7 +145,7 @@ def test_float32_and_mapped_rows(kind, tmp_path):
         given_rows = np.load(tmp_path / "X.npy", mmap_mode="r")
     else:
         given_rows = kind(X)
-    exact = centred(X.astype(np.float64), np.zeros(9), 1.0).packed_moments()
+    exact = centred(kind(X.astype(np.float64)), np.zeros(9), 1.0).packed_moments()
     found = centred(given_rows, np.zeros(9), 1.0).packed_moments()
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-12)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.kernels import columns, coordinate, dual, exact, moments, rows
+from tacit.kernels import centred, columns, coordinate, dual, exact, moments, rows
 from tacit.kernels.given import Block, Noise
 from tacit.kernels.sigmoid import falling_sigmoid
 from tacit.problems import Penalty
@@ -120,11 +120,12 @@ def by_rows(kernel, parts, width, *args):
 
 def bounded(Z, _):
     out, norms = np.empty((len(Z), D)), np.empty(len(Z))
-    moments.dense_bounded(elsewhere(Z), CENTRE, 3.0, out, norms)
-    lengths, projections = np.empty(len(Z)), np.outer(norms, [1.0, -3.0])
-    moments.lengths(out, norms, V, lengths)
-    moments.clip_contributions(projections, norms, 0.5)
-    return np.column_stack([out, norms, lengths, projections])
+    centred.on_grid(elsewhere(Z), CENTRE, 3.0, 2.0**19, out, norms)
+    lengths, clipped, images = np.empty(len(Z)), out @ np.rint(V * 2.0**20), out @ np.rint(V * 2.0**20)
+    centred.lengths(images, norms, lengths)
+    centred.clipped_products(clipped, norms, 0.5 * 2.0**38, 4.0)
+    centred.bounded_images(images, 2.0**20)
+    return np.column_stack([out, norms, lengths, clipped, images])
 
 
 def sigmoids(Z, _):
@@ -176,7 +177,7 @@ VALUES = {
     "row margins sparse": by_rows(rows.sparse_margins, csr, (), 1.0, W),
     "row norms dense": by_rows(rows.dense_norms, elsewhere, (), 1.0),
     "pulls dense": by_rows(dual.dense_pulls, elsewhere, (), 1.0, W**2),
-    "distances dense": by_rows(moments.dense_distances, elsewhere, (), CENTRE),
+    "distances dense": by_rows(centred.distances, elsewhere, (), CENTRE),
     "distances sparse": by_rows(moments.sparse_distances, csr, (), CENTRE),
     "weighted norms": by_rows(rows.weighted_norms, csr, (), W),
     "bounded rows": bounded,

@@ -10,6 +10,7 @@ from tacit.kernels.given import Csr
 
 from .support import csr
 
+UNIT = 2.0**45
 either_index = pytest.mark.parametrize("index", [np.int32, np.int64])
 
 
@@ -34,23 +35,24 @@ def test_norms_are_those_of_weighted_rows(index):
 @either_index
 def test_sums_of_sparse_rows(index):
     Z, rows, factors, _ = problem(index=index)
-    values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7.0)
-    kernels.sparse_sums(rows, factors, values, 0.3, out)
+    values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7)
+    kernels.sparse_sums(rows, factors, values, 0.3, UNIT, out)
     X = Z * factors[:, None]
-    np.testing.assert_allclose(out, [values @ X, 0.3 * np.abs(X).sum(axis=0)], atol=1e-12)
+    np.testing.assert_allclose(out / UNIT, [values @ X, 0.3 * np.abs(X).sum(axis=0)], atol=1e-12)
 
 
 def test_sums_of_dense_rows():
     Z, _, factors, _ = problem()
-    values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7.0)
-    kernels.dense_sums(Z, factors, values, 0.3, out)
+    values, out = np.random.default_rng(1).normal(size=len(Z)), np.full((2, Z.shape[1]), 7)
+    kernels.dense_sums(Z, factors, values, 0.3, UNIT, out)
     X = Z * factors[:, None]
-    np.testing.assert_allclose(out, [values @ X, 0.3 * np.square(X).sum(axis=0)], atol=1e-12)
+    np.testing.assert_allclose(out / UNIT, [values @ X, 0.3 * np.square(X).sum(axis=0)], atol=1e-12)
 
 
 def residuals(rows, factors, positive, weights, clip, bias=0.1, offset=0.7):
-    out = np.full(len(weights), 7.0)
-    return out, kernels.residual_sums(rows, factors, positive, weights, bias, offset, clip, out)
+    out = np.full(len(weights) + 1, 7)
+    kernels.residual_sums(rows, factors, positive, kernels.Residuals(weights, bias, offset, clip), UNIT, out)
+    return out[:-1] / UNIT, out[-1] / UNIT
 
 
 @either_index
@@ -77,6 +79,25 @@ def test_an_absent_row_adds_nothing_whatever_it_holds():
     after = residuals(rows, factors, positive, weights, 1.0)
     np.testing.assert_array_equal(after[0], before[0])
     assert after[1] == before[1]
+
+
+def test_a_row_that_is_absent_takes_its_own_whole_numbers_along_and_none_is_larger_for_the_steps():
+    Z, _, factors, weights = problem(n=60)
+    positive, order = np.random.default_rng(1).random(60) < 0.4, np.random.default_rng(2).permutation(60)
+    fit = kernels.Residuals(weights, 0.1, 0.7, 0.6)
+
+    def sums(places, unit=8.0):
+        residual, both = np.empty(13, dtype=np.int64), np.empty((2, 12), dtype=np.int64)
+        kernels.residual_sums(csr(Z[places]), factors[places], positive[places], fit, unit, residual)
+        kernels.sparse_sums(csr(Z[places]), factors[places], np.where(positive, 0.6, -0.4)[places], 0.1, unit, both)
+        return np.append(residual, both)
+
+    whole = sums(np.arange(60))
+    np.testing.assert_array_equal(sums(order), whole)
+    for i in (0, 5, 20, 59):
+        alone = sums(np.array([i]))
+        np.testing.assert_array_equal(whole - sums(np.delete(np.arange(60), i)), alone)
+        assert np.all(np.abs(alone) / 8.0 <= np.abs(sums(np.array([i]), 2.0**40)) / 2.0**40 + 2.0**-40)
 
 
 @pytest.mark.parametrize("value", [1e160, 1e300])

@@ -1,7 +1,8 @@
 """Tables as rows of bounded size.
 
-table       `Table`: arrays, CSR matrices and streams as blocks of rows, read again for every pass
-centred     `CentredRows`: the rows of a PCA, their sums, and how far one row moves each of them
+table       `Table`: wide CSR rows, in memory or as a stream, read again for every pass
+centred     `CentredRows`: the dense rows of a PCA, their exact sums, and how far one row moves each of them
+stored_rows `CentredStored`: the same for rows that are sparse and wide, in float64
 bounded     `Bounded`, the rows that an algorithm is handed, and `Scaling`, the units they are in
 source      `Source`: rows that are not all in memory, in parts; `Kept`: the same, bounded
 here        `ThisMachine`: parts that this process reads, on all cores
@@ -24,13 +25,14 @@ validate    scikit-learn's validation, with messages that do not quote the data
 """
 
 from tacit.blocks.bounded import Bounded, Bounder, Scaling, TargetUnits
-from tacit.blocks.centred import Centre, CentredRows
+from tacit.blocks.centred import Centre, CentredRows, DenseRows
 from tacit.blocks.clip import SHRINK, clip_rows, row_norm
 from tacit.blocks.exact import ExactPasses
 from tacit.blocks.grid import GridTable, TableRows
 from tacit.blocks.moves import Moves
 from tacit.blocks.passes import Passes
 from tacit.blocks.source import Kept, Raw, Source
+from tacit.blocks.stored_rows import CentredStored, StoredRows
 from tacit.blocks.table import Table
 from tacit.blocks.weighted import WeightedPasses, gradient_moves, passes_over
 
@@ -40,6 +42,8 @@ __all__ = [
     "Bounder",
     "Centre",
     "CentredRows",
+    "CentredStored",
+    "DenseRows",
     "ExactPasses",
     "GridTable",
     "Kept",
@@ -48,6 +52,7 @@ __all__ = [
     "Raw",
     "Scaling",
     "Source",
+    "StoredRows",
     "Table",
     "TableRows",
     "TargetUnits",

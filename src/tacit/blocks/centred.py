@@ -1,28 +1,37 @@
-"""The rows of a PCA: centred and bounded while they are read, in blocks, as often as a solver asks.
+"""The dense rows of a PCA: centred and bounded while they are read, on a grid, as exact sums.
 
-Sums over the rows are private, and only for a mechanism. How far one row moves each of them is public.
+Sums over the rows are private, and only for a mechanism. How far one row moves each of them is public. They are sums of
+whole numbers (`tacit.kernels.centred`), so a row that is absent changes a total by exactly its own term, however rows
+are cut into blocks and parts. Sensitivities have no slack.
 
-How a stream was cut changes no sum of dense rows: they are gathered until there is a whole block of a fixed size.
-Sparse rows are added one after the other, and their slack is that of n additions.
+A public V is rounded to a grid first. Products x u^T are clipped, and so are not longer than is stated for any V.
 """
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from tacit._types import Floats, Integers
+from tacit._types import Flags, Floats, Integers
 from tacit.blocks.moves import Moves
-from tacit.blocks.table import Table, block_distances, csr_parts
-from tacit.kernels import moments
-from tacit.kernels.given import Csr
+from tacit.blocks.products import product
+from tacit.blocks.source import Kept, Raw, Source
+from tacit.blocks.sums import Total, in_turn, sum_over
+from tacit.kernels import centred as kernels
+from tacit.kernels.centred import MEAN, PRODUCT, ROW, VECTOR
+from tacit.kernels.exact import BLOCK
+from tacit.kernels.given import Block
 from tacit.privacy.mechanisms import Sensitivity
+from tacit.problems.bounds import Bounds
 
 _STRIP = 512  # rows of a large matrix that are computed at a time
-_WHOLE = 2_048  # columns up to which the matrix of a block is computed in one product
+_WHOLE = 2_000  # columns up to which the matrix is computed in one pass
+_WIDE = 256  # columns from which on a matrix is held once, and not by each thread
+_PIECE = 256  # rows that are copied at a time: they should still be in the cache when they are multiplied again
+_CELLS = 2**22  # that are copied at a time for a matrix, or `_PIECE` rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,16 +47,98 @@ class Centre:
 
 
 @dataclass(frozen=True, eq=False)
+class Cleared:
+    """Values inside their bounds, and zeros in place of some columns: a function of each row alone."""
+
+    bounds: Bounds | None = None
+    without: Flags | None = None
+
+    def __call__(self, X: Any) -> Any:
+        """The rows, changed."""
+        if self.bounds is not None:
+            X = np.clip(X, self.bounds.low, self.bounds.high)
+        X = X if self.without is None else np.where(self.without, 0.0, X)
+        return np.ascontiguousarray(X)
+
+
+@dataclass(frozen=True, eq=False)
+class OnGrid:
+    """Rows about a centre in whole steps of 2^-power: a function that is sent to where the rows are."""
+
+    cleared: Cleared
+    centre: Centre
+    power: int
+    kind: type = np.float32
+
+    def __call__(self, raw: Raw) -> Block[Any]:
+        """The rows of a block."""
+        rows: Any = np.empty(raw.X.shape, dtype=self.kind)
+        norms = np.empty(len(raw.X))
+        unit = math.ldexp(1.0, self.power)
+        kernels.on_grid(self.cleared(raw.X), self.centre.mean, self.centre.radius, unit, rows, norms)
+        return Block(rows, 0.0, np.zeros(len(rows)), norms)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seen:
+    """A part as its rows are seen through a change, in short blocks; nothing is held."""
+
+    change: Callable[[Raw], Any]
+    part: Any
+
+    def blocks(self) -> Iterator[Any]:
+        """The blocks, changed."""
+        for raw in self.part.blocks():
+            for start in range(0, max(len(raw.X), 1), BLOCK):
+                yield self.change(Raw(raw.X[start : start + BLOCK], raw.y[start : start + BLOCK]))
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows:
+    """The rows of a PCA as they come, inside their declared bounds. Counts and sums of them are private."""
+
+    source: Source
+    n: int  # as it is public
+    bounds: Bounds | None = None
+
+    def counts(self, centre: Floats, edges: Floats, *, without: Flags | None = None, zeros: bool = True) -> Floats:
+        """How many rows are how far from the centre, by bins between edges; farther ones are in the last bin.
+
+        Some columns may be left out, and so may rows that are at the centre, if not `zeros`. What overflows is not
+        counted.
+        """
+        cleared = Cleared(self.bounds, without)
+        return _sum(self._seen(partial(_far, cleared, centre)), counts_between, edges, zeros).floats(0)
+
+    def sum(self, about: Centre) -> Floats:
+        """The sum of x - centre, clipped to the radius."""
+        power = MEAN - _power(about.radius)
+        return _sum(self._seen(partial(_rows_of, Cleared(self.bounds))), _column_sums, about, power).floats(-power)
+
+    def sum_sensitivity(self, about: Centre) -> Sensitivity:
+        """Of `sum`."""
+        return Moves.exact(self.n).vector(about.radius)
+
+    def centred(self, units: Centre) -> "CentredRows":
+        """The rows about a mean."""
+        change = OnGrid(Cleared(self.bounds), units, ROW - _power(units.radius))
+        return CentredRows(self, change, units)
+
+    def _seen(self, change: Callable[[Raw], Any]) -> Kept:
+        source = self.source
+        return Kept([Seen(change, part) for part in source.parts], source.rows, source.place.run, source.place.is_here)
+
+    def __repr__(self) -> str:
+        return "DenseRows(private)"
+
+
+@dataclass(frozen=True, eq=False)
 class CentredRows:
     """Rows x - mean, scaled down to norm at most `radius`; only `units`, which holds both, may leave."""
 
-    table: Table
+    rows: DenseRows
+    change: OnGrid
     units: Centre
-
-    @property
-    def mean(self) -> Floats:
-        """What is taken off every row. Public."""
-        return self.units.mean
 
     @property
     def radius(self) -> float:
@@ -57,182 +148,171 @@ class CentredRows:
     # ---- sums over rows: private, for a mechanism
 
     def packed_moments(self) -> Floats:
-        """The sum of x x^T, as a packed upper triangle."""
-        d = self.table.d
-        packed = np.zeros(d * (d + 1) // 2)
-        if not self.table.sparse:
-            for rows, _ in self._dense(size=moments.block_size(d)):
-                width = d if d <= _WHOLE else _STRIP
-                for first in range(0, d, width):
-                    moments.add_upper(rows[:, first : first + width].T @ rows[:, first:], first, packed)
-            return packed
-        weighted, mass = np.zeros(d), 0.0
-        for rows, factors, _ in self._sparse():
-            moments.sparse_outer(csr_parts(rows), d, packed)
-            if self._shift > 0.0:
-                weighted += rows.T @ factors
-                mass += float(factors @ factors)
-        if self._shift > 0.0:
-            moments.packed_minus_mean(packed, weighted, mass, self.mean)
+        """The sum of x x^T, as a packed upper triangle; of many columns a strip at a time."""
+        d = self.rows.source.d
+        packed, place = np.empty(d * (d + 1) // 2), 0
+        seen = self.rows._seen(replace(self.change, kind=np.float64)) if d <= _WHOLE else self._kept
+        width = d if d <= _WHOLE else _STRIP
+        for first in range(0, d, width):
+            last = min(first + width, d)
+            strip = _sum(seen, _outer, first, last, at_once=d >= _WIDE).floats(-2 * self.change.power)
+            for i in range(last - first):
+                packed[place : place + d - first - i] = strip[i, i:]
+                place += d - first - i
         return packed
 
-    def sum(self) -> Floats:
-        """The sum of x, for rows that are not centred."""
-        out = np.zeros(self.table.d)
-        if self.table.sparse:
-            for rows, factors, _ in self._sparse():
-                out += rows.T @ np.ones(len(factors))
-        else:
-            for rows, _ in self._dense():
-                out += rows.sum(axis=0)
-        return out
-
     def products(self, V: Floats, clip: float | None = None, places: Integers | None = None) -> Floats:
-        """The sum of x (x^T V) over all rows or some, each clipped in Frobenius norm; shape (d, p)."""
-        out = np.zeros((self.table.d, V.shape[1]))
-        if not self.table.sparse:
-            for rows, norms in self._dense(places):
-                projections = rows @ V
-                if clip is not None:
-                    moments.clip_contributions(projections, norms, clip)
-                out += rows.T @ projections
-            return out
-        along_mean, limit = np.zeros(V.shape[1]), math.inf if clip is None else clip
-        for block in [self.table.array] if places is not None else self.table.read():
-            chosen = np.arange(block.shape[0]) if places is None else places
-            parts = Csr(block.data, block.indices, block.indptr)
-            moments.sparse_products(
-                parts, chosen, self.mean, self.radius, np.ascontiguousarray(V), limit, out, along_mean
-            )
-        return out - np.outer(self.mean, along_mean) if self._shift > 0.0 else out
+        """The sum of x u^T, u = V^T x, over all rows or some, each clipped in Frobenius norm; shape (d, p).
+
+        Rows at some places: the places increase. Without a clip it is R^2, which no term exceeds for V of norm 1.
+        """
+        clip = self.radius**2 if clip is None else clip
+        steps = math.ldexp(clip, 2 * self.change.power)
+        power = PRODUCT - _power(steps)
+        kept = self._kept if places is None else self._kept[places]
+        total = _sum(kept, _products, on_vector_grid(V), steps, math.ldexp(1.0, power))
+        return total.floats(-2 * self.change.power - power)
 
     def inner(self, V: Floats) -> Floats:
-        """The sum of V^T x x^T V."""
-        out = np.zeros((V.shape[1], V.shape[1]))
-        for projections in self._all_projections(V):
-            out += projections.T @ projections
-        return out
+        """The sum of u u^T, u = V^T x."""
+        limit = math.ldexp(self.radius, self.change.power)
+        return _sum(self._kept, _inner, on_vector_grid(V), limit).floats(-2 * self.change.power)
 
-    def lengths(self, V: Floats) -> Floats:
-        """|x| |V^T x| of n rows, the norm of what each adds to `products`; NaN in place of rows that overflow."""
-        found = np.full(self.table.n, np.nan)
-        start = 0
-        if self.table.sparse:
-            for rows, factors, norms in self._sparse():
-                end = start + len(norms)
-                found[start:end] = norms * np.linalg.norm(self._projections(rows, factors, V), axis=1)
-                start = end
-            return found
-        for rows, norms in self._dense():
-            end = start + len(norms)
-            moments.lengths(rows, norms, V, found[start:end])
-            start = end
-        return np.where(np.isfinite(self.table.distances(self.mean)), found, np.nan)
+    def length_counts(self, V: Floats, edges: Floats) -> Floats:
+        """How many rows have which |x| |V^T x| over the squared radius, the norm of what each adds to `products`."""
+        unit = math.ldexp(self.radius, self.change.power) ** 2
+        return _sum(self._kept, _length_counts, on_vector_grid(V), unit, edges).floats(0)
 
     def squares(self) -> float:
         """The sum of |x|^2."""
-        if self.table.sparse:
-            return sum(float(np.square(norms).sum()) for _, _, norms in self._sparse())
-        return sum(float(np.square(rows).sum()) for rows, _ in self._dense())
+        return float(_sum(self._kept, _squares).floats(-2 * self.change.power)[0])
 
     # ---- how far one row moves them: public
 
-    def sum_sensitivity(self) -> Sensitivity:
-        """Of `sum`."""
-        return self._moves.apart(self.radius, 2.0 * self.radius)
-
     def moment_sensitivity(self) -> Sensitivity:
         """Of `packed_moments`, in Frobenius norm."""
-        return self._moves.outer(self.radius, summed=self._summed(self.radius**2, self._spread**2))
+        return self._moves.outer(self.radius)
 
     def product_sensitivity(self, p: int, clip: float | None = None, stretch: float = 1.0) -> Sensitivity:
-        """Of `products` with a V of p columns, all of spectral norm at most `stretch`."""
-        full = self.radius**2 * stretch
-        summed = self._summed(full, self._spread * self.radius * stretch)
-        return self._moves.outer(math.sqrt(full), clip, summed, stretch * self._product_slack(p))
+        """Of `products` with a V of p columns, all of spectral norm at most `stretch` S.
 
-    def inner_sensitivity(self, p: int) -> Sensitivity:
-        """Of `inner`, in Frobenius norm."""
-        return self._moves.outer(self.radius, more=2.0 * self._product_slack(p))
+        A term is clipped to C, or else to R^2: it moves the sum by so much. Replace-one: two terms are images of outer
+        products, brought to a ball, which moves them no farther apart: min(2 C, sqrt(2) R^2 S). The grids add to it: V
+        is off by sqrt(d p) S 2^-30 at most, and each entry of u by one step, which |x| is multiplied by.
+        """
+        d, full = self.rows.source.d, self.radius**2 * stretch
+        clip = self.radius**2 if clip is None else clip
+        apart = min(2.0 * clip, math.sqrt(2.0) * full)
+        step = math.ldexp(1.0, _power(math.ldexp(clip, 2 * self.change.power)) - PRODUCT - self.change.power)
+        grids = 2.0 * math.sqrt(p) * self.radius * step + full * 2.0 ** (1 - VECTOR) * (1.0 + math.sqrt(d * p))
+        return self._moves.apart(clip, apart + grids)
+
+    def inner_sensitivity(self) -> Sensitivity:
+        """Of `inner`, in Frobenius norm: u is any vector that is not longer than the radius."""
+        return self._moves.outer(self.radius)
 
     def square_sensitivity(self) -> Sensitivity:
         """Of `squares`: a number between 0 and the squared radius."""
-        return self._moves.between(0.0, self.radius**2, self._summed(self.radius**2, self._spread**2))
+        return self._moves.between(0.0, self.radius**2)
 
     @property
     def bound(self) -> float:
         """On the absolute value of an entry of any of these sums."""
-        return 1.001 * self.table.n * self.radius**2
-
-    @property
-    def _shift(self) -> float:
-        return float(np.linalg.norm(self.mean))
-
-    @property
-    def _spread(self) -> float:
-        """The norms of the terms that a sparse row is summed in add up to this: f x is no longer than R + |m|."""
-        return self.radius + 2.0 * self._shift
+        return self.rows.n * self.radius**2
 
     @property
     def _moves(self) -> Moves:
-        """Dense rows are added in blocks; sparse ones one by one, with a few roundings where the mean is put in."""
-        n = self.table.n
-        return Moves(n, depth=n, roundings=20.0) if self.table.sparse else Moves(n, moments.block_depth(n))
+        return Moves.exact(self.rows.n)
 
-    def _summed(self, dense: float, sparse: float) -> float:
-        """The longest of the parts that are added up."""
-        return sparse if self.table.sparse else dense
-
-    def _product_slack(self, p: int) -> float:
-        return 0.0 if self.table.sparse else moments.product_slack(self.table.n, self.table.d, p, self.radius)
-
-    # ---- one block at a time
-
-    def _dense(self, places: Integers | None = None, size: int | None = None) -> Iterator[tuple[Floats, Floats]]:
-        """The rows, and a bound on their norms; both are overwritten by the next block.
-
-        Every block but the last is full, however short the blocks are that a stream gives.
-        """
-        most = size or moments.PASS_BLOCK
-        buffer, norms = np.empty((most, self.table.d)), np.empty(most)
-        held = 0
-        for block in self.table.blocks(places, most):
-            taken = 0
-            while taken < block.shape[0]:
-                part = np.ascontiguousarray(block[taken : taken + most - held])
-                end = held + len(part)
-                moments.dense_bounded(part, self.mean, self.radius, buffer[held:end], norms[held:end])
-                taken, held = taken + len(part), end % most
-                if held == 0:
-                    yield buffer, norms
-        if held:
-            yield buffer[:held], norms[:held]
-
-    def _sparse(self, places: Integers | None = None) -> Iterator[tuple[Any, Floats, Floats]]:
-        """The rows f x as CSR, the factors f, and a bound on |f (x - m)|; without the rows that overflow."""
-        for block in self.table.blocks(places):
-            norms, factors = np.empty(block.shape[0]), np.empty(block.shape[0])
-            block_distances(block, self.mean, norms)
-            moments.bounding_factors(norms, self.radius, factors)
-            fit = factors > 0.0
-            if not np.all(fit):
-                block, norms, factors = block[fit], norms[fit], factors[fit]
-            data = block.data * np.repeat(factors, np.diff(block.indptr))
-            rows = sparse.csr_array((data, block.indices, block.indptr), shape=block.shape)
-            yield rows, factors, np.minimum(norms, self.radius)
-
-    def _projections(self, rows: Any, factors: Floats, V: Floats) -> Floats:
-        """V^T of the bounded rows, each from a loop over its own row."""
-        projections = np.asarray(rows @ V)
-        return projections - np.outer(factors, self.mean @ V) if self._shift > 0.0 else projections
-
-    def _all_projections(self, V: Floats) -> Iterator[Floats]:
-        if self.table.sparse:
-            for sparse_rows, factors, _ in self._sparse():
-                yield self._projections(sparse_rows, factors, V)
-        else:
-            for rows, _ in self._dense():
-                yield rows @ V
+    @cached_property
+    def _kept(self) -> Kept:
+        """The rows as whole numbers, for several passes."""
+        return self.rows.source.kept(self.change)
 
     def __repr__(self) -> str:
         return "CentredRows(private)"
+
+
+def on_vector_grid(V: Floats) -> Floats:
+    """V rounded to whole steps, 2^30 or 2^29 of which are as long as its longest column."""
+    power = VECTOR - _power(float(np.sqrt(np.square(V).sum(axis=0).max())))
+    return np.ldexp(np.rint(np.ldexp(V, power)), -power)
+
+
+def _power(size: float) -> int:
+    """The smallest power of two that is not below `size`."""
+    fraction, power = math.frexp(size)
+    return power - 1 if fraction == 0.5 else power
+
+
+def _sum(kept: Kept, kernel: Callable[..., Integers], *public: Any, at_once: bool = False) -> Total:
+    """Over all blocks; `at_once` where a sum is so large that not every thread should have its own."""
+    return sum_over(kept.parts, kernel, *public, run=in_turn if at_once and kept.is_here else kept.run)
+
+
+def _far(cleared: Cleared, centre: Floats, raw: Raw) -> Floats:
+    found = np.empty(len(raw.X))
+    kernels.distances(cleared(raw.X), centre, found)
+    return found
+
+
+def counts_between(values: Floats, edges: Floats, zeros: bool) -> Integers:
+    """How many values are in each bin [edges[k], edges[k + 1]); those beyond the last one are in the last."""
+    counted = values[np.isfinite(values) & (zeros | (values > 0.0))]
+    bins = len(edges) - 1
+    places = np.clip(np.searchsorted(edges, counted, side="right") - 1, 0, bins - 1)
+    return np.bincount(places, minlength=bins).astype(np.int64)
+
+
+def _rows_of(cleared: Cleared, raw: Raw) -> Any:
+    return cleared(raw.X)
+
+
+def _column_sums(X: Any, about: Centre, power: int) -> Integers:
+    return kernels.summed(X, about.mean, about.radius, math.ldexp(1.0, power)).astype(np.int64)
+
+
+def _pieces(block: Block[Any], size: int = _PIECE) -> Iterator[tuple[Floats, Floats]]:
+    """Rows of the block in double precision, and their norms, a few at a time; none where there are none."""
+    for start in range(0, max(len(block.norms), 1), size):
+        cut = slice(start, start + size)
+        yield block.rows[cut].astype(np.float64, copy=False), block.norms[cut]
+
+
+def _outer(block: Block[Any], first: int, last: int) -> Integers:
+    """Some rows of the sum of x x^T, from the diagonal of the first of them on."""
+    total: Any = 0.0
+    for rows, _ in _pieces(block, max(_PIECE, _CELLS // block.rows.shape[1])):
+        left, right = rows[:, first:last], rows[:, first:]
+        total += product(left.T, left if left.shape == right.shape else right)
+    return np.asarray(total).astype(np.int64)
+
+
+def _products(block: Block[Any], V: Floats, clip: float, unit: float) -> Integers:
+    total: Any = 0.0
+    for rows, norms in _pieces(block):
+        images = product(rows, V)
+        kernels.clipped_products(images, norms, clip, unit)
+        total += product(rows.T, images)
+    return np.asarray(total).astype(np.int64)
+
+
+def _inner(block: Block[Any], V: Floats, limit: float) -> Integers:
+    total: Any = 0.0
+    for rows, _ in _pieces(block):
+        images = product(rows, V)
+        kernels.bounded_images(images, limit)
+        total += product(images.T, images)
+    return np.asarray(total).astype(np.int64)
+
+
+def _length_counts(block: Block[Any], V: Floats, unit: float, edges: Floats) -> Integers:
+    found = np.empty(len(block.norms))
+    images = product(block.rows.astype(np.float64), V)
+    kernels.lengths(images, block.norms, found)
+    return counts_between(found / unit, edges, True)
+
+
+def _squares(block: Block[Any]) -> Integers:
+    flat = block.rows.astype(np.float64).reshape(1, -1)
+    return product(flat, flat.T)[0].astype(np.int64)

@@ -2,7 +2,8 @@
 
 A part is a task that can be run again: rows are computed and bounded on workers, and stay there. What goes to a worker
 is a function, public numbers and the places of sampled rows; what comes back is a sum. Gates, noise and models never go
-there. Sums are private: they are taken off the cluster as soon as they are here.
+there. Sums are private: they are taken off the cluster as soon as they are here. Each answer says which worker has the
+rows, so that the next pass is a few tasks for each worker, however many parts there are.
 
 A worker that is lost changes nothing: Dask runs its tasks again elsewhere, and sums are exact. Every answer says which
 rows it is of, by a fingerprint of each partition. Rows that are others when they are computed again stop the fit. What
@@ -12,16 +13,19 @@ fails on a worker is told by its kind alone, since its words may quote a cell.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
+import numpy as np
 from dask import delayed
 
 from tacit.blocks.partitions import Partition
 from tacit.blocks.reading import AGAIN, AT_ONCE, ChangedRowsError
 from tacit.blocks.source import Blocks, Kept
-from tacit.blocks.workers import VERSION, Answer, Marks, answer, bounded, computed, read
+from tacit.blocks.workers import VERSION, Answer, Home, InBlocks, Marks, answers, bounded, computed, read
 
 _ANSWERS = 64  # that are fetched at a time
+_TASK = 2**27  # bytes of rows that one task reads, of more than one part: a worker may have put them on its disk
 
 
 class WorkerError(RuntimeError):
@@ -46,6 +50,7 @@ class Cluster:
         self._held: dict[Remote, Any] = {}  # futures of rows
         self._sums: set[Any] = set()  # futures of answers that are not here yet
         self._marks: dict[Remote, Marks] = {}  # of the rows that were seen first
+        self._homes: dict[Remote, Home] = {}  # where rows were last
 
     def spooled(self, parts: Sequence[Any]) -> list[Remote]:
         """The parts as tasks: partitions that Dask computes, files that workers read, and what is made of both."""
@@ -56,18 +61,41 @@ class Cluster:
         return [function(part, count) for part, count in zip(parts, rows, strict=True)]
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
-        """Each on the worker that has its rows."""
+        """Each on the worker that has its rows; many parts of one worker in one task."""
         shells, remotes = zip(*map(self._apart, parts), strict=True)
-        futures = self._sent(partial(answer, function), list(shells), self._futures(remotes))
+        held = self._futures(remotes)
+        some = [self._tasks(remotes, start) for start in range(0, len(remotes), _ANSWERS)]
+        tasks = [places for these in some for places in these]
+        given = ([[one[place] for place in places] for places in tasks] for one in (shells, held))
+        futures = self._sent(partial(answers, function), *given)
         self._sums.update(futures)
+        left = iter(futures)
         try:
-            for start in range(0, len(futures), _ANSWERS):
-                some = futures[start : start + _ANSWERS]
-                for remote, told in zip(remotes[start:], self._gathered(some), strict=False):
-                    yield self._checked(remote, told)
-                self._release(some)
+            for these in some:
+                asked = list(islice(left, len(these)))
+                found = zip(these, self._gathered(asked), strict=True)
+                told = {place: one for places, told in found for place, one in zip(places, told, strict=True)}
+                for place in sorted(told):
+                    yield self._checked(remotes[place], told.pop(place))
+                self._release(asked)
         finally:
             self._release(futures)
+
+    def _tasks(self, remotes: Sequence[Remote], start: int) -> list[list[int]]:
+        """The places of some parts from `start` on, by the task that reads them."""
+        alone: list[list[int]] = []
+        together: dict[tuple[str, int], list[int]] = {}
+        for place in range(start, min(start + _ANSWERS, len(remotes))):
+            home = self._homes.get(remotes[place])
+            if home is None:
+                alone.append([place])
+            else:
+                together.setdefault((home.address, home.threads), []).append(place)
+        for (_, threads), places in together.items():
+            size = sum(self._homes[remotes[place]].size for place in places)
+            count = min(len(places), max(threads, -(-size // _TASK)))
+            alone += [some.tolist() for some in np.array_split(places, count)]
+        return alone
 
     def keep(self, blocks: Blocks, parts: Sequence[Any], rows: Sequence[int]) -> Kept:
         """Bounded where the rows are; short partitions that follow each other are one part. Raw rows are let go of."""
@@ -82,7 +110,7 @@ class Cluster:
             if all(remote in self._marks for remote in raw):
                 self._marks[one] = tuple(mark for remote in raw for mark in self._marks[remote])
         self._release([self._held.pop(remote) for raw in sources for remote in raw])
-        return Kept(kept, [sum(rows[cut]) for cut in groups], self.run, is_here=False)
+        return Kept([InBlocks(one) for one in kept], [sum(rows[cut]) for cut in groups], self.run, is_here=False)
 
     def close(self) -> None:
         """Take everything off the cluster."""
@@ -118,9 +146,9 @@ class Cluster:
         futures: Sequence[Any] = self._quietly(lambda: self._client.map(function, *given, pure=False, key="tacit"))
         return futures
 
-    def _gathered(self, futures: Sequence[Any]) -> Sequence[Answer]:
-        answers: Sequence[Answer] = self._quietly(lambda: self._client.gather(futures))
-        return answers
+    def _gathered(self, futures: Sequence[Any]) -> Sequence[list[Answer]]:
+        found: Sequence[list[Answer]] = self._quietly(lambda: self._client.gather(futures))
+        return found
 
     def _quietly(self, ask: Callable[[], Any]) -> Any:
         """What the cluster says; its errors by their kind alone."""
@@ -140,6 +168,8 @@ class Cluster:
             raise WorkerError(f"a partition failed on a worker: {told.failed}")
         if self._marks.setdefault(remote, told.marks) != told.marks:
             raise ChangedRowsError(AGAIN)
+        if told.home is not None:
+            self._homes[remote] = told.home
         return told.result
 
     def _release(self, futures: Sequence[Any]) -> None:

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from tacit._types import Floats
 from tacit.blocks.scratch import Filed, Held, Scratch
-from tacit.blocks.source import Blocks, Kept
-from tacit.blocks.sums import cores, on_threads
+from tacit.blocks.source import Blocks, Kept, Raw, Source
+from tacit.blocks.sums import cores, cuts, on_threads
+from tacit.blocks.table import Table, stays_sparse
 from tacit.kernels.exact import BLOCK
 from tacit.kernels.given import Block
 
@@ -18,12 +20,15 @@ _CELLS = 2**19  # of rows that are read from the scratch at a time: eight blocks
 
 
 class ThisMachine:
-    """The place of rows that this process reads. It is closed when a fit ends."""
+    """The place of rows that this process reads. It is closed when a fit ends.
+
+    `in_memory` says how many bytes it holds before it writes a scratch file.
+    """
 
     is_here = True
 
-    def __init__(self) -> None:
-        self._scratch = Scratch()
+    def __init__(self, in_memory: float | None = None) -> None:
+        self._scratch = Scratch(in_memory)
 
     def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterable[Any]:
         """On as many threads as may be used."""
@@ -118,6 +123,36 @@ class _Group:
     def blocks(self) -> Iterator[Block[Any]]:
         """One after the other, of at most `size` rows."""
         return (block for one in self.held for block in one.blocks(self.size))
+
+
+def rows_of(X: Any, place: ThisMachine) -> Source | Table:
+    """The rows of a PCA: in slices, or as they are stored where they are sparse and wide."""
+    if stays_sparse(X):
+        return Table.of(X)
+    return in_slices(X, np.broadcast_to(0.0, X.shape[0]), place)
+
+
+def in_slices(X: Any, targets: Floats, place: ThisMachine) -> Source:
+    """The rows of an array, which may be mapped from a file, or of CSR, which are made dense a few at a time."""
+    places = cuts(*X.shape)
+    parts = [_Slice(X, targets, cut) for cut in places]
+    return Source(X.shape[1], parts, [cut.stop - cut.start for cut in places], place)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Slice:
+    """Some rows of a table."""
+
+    X: Any
+    targets: Floats
+    cut: slice
+
+    def blocks(self) -> Iterator[Raw]:
+        """A few at a time."""
+        for start in range(self.cut.start, max(self.cut.stop, self.cut.start + 1), 8_192):
+            end = min(start + 8_192, self.cut.stop)
+            rows = self.X[start:end]
+            yield Raw(rows.toarray() if hasattr(rows, "toarray") else rows, self.targets[start:end])
 
 
 class Spooled:

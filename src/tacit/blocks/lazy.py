@@ -14,7 +14,7 @@ import numpy as np
 from tacit._types import Floats
 from tacit.blocks.reading import Numbers, Reading, Seen, Targets, seen_table
 from tacit.blocks.source import Source
-from tacit.blocks.table import Table
+from tacit.blocks.table import WIDEST, Table
 
 Change = Callable[[Any], Any]
 """Makes a table of a table, row by row. It can be sent to where the rows are."""
@@ -81,16 +81,18 @@ class BlockTable:
         """The rows as numbers, for exact sums."""
         return self.reading.source(self.d, encode)
 
-    def table(self) -> Table:
-        """The rows as numbers, read in their order by this process; sparse ones stay sparse."""
-        self.reading.check_here("PCA")
-        parts, rows, kept = self.reading.parts, self.reading.rows, self.seen.sparse
+    def components_rows(self) -> Source | Table:
+        """The rows of a PCA; those that stay sparse are read in their order by this process."""
+        if not self.seen.sparse or self.d <= WIDEST:
+            return self.source(no_targets)
+        self.reading.check_here(f"PCA of sparse rows with more than {WIDEST} columns")
+        parts, rows = self.reading.parts, self.reading.rows
 
         def read() -> Iterator[Any]:
-            numbers = (Numbers(self.d, no_targets, *one, sparse=kept) for one in zip(parts, rows, strict=True))
+            numbers = (Numbers(self.d, no_targets, *one, sparse=True) for one in zip(parts, rows, strict=True))
             return (block.X for part in numbers for block in part.blocks())
 
-        return Table(*self.shape, sparse=kept, read=read)
+        return Table(*self.shape, read=read)
 
     def total(self, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
         """What a function says of the tables of all parts, added up. Private."""

@@ -69,12 +69,12 @@ class Moves:
         slack = self.slack(norm if summed is None else summed) + more
         return Sensitivity(norm + slack, apart + slack)
 
-    def vector(self, norm: float, summed: float | None = None) -> Sensitivity:
+    def vector(self, norm: float) -> Sensitivity:
         """Vectors in any direction: `norm`, and twice that for replace-one, as two can be opposite.
 
-        The slack is counted twice as well. `summed` as for `apart`.
+        The slack is counted twice as well.
         """
-        return Sensitivity.vector(norm + self.slack(norm if summed is None else summed))
+        return Sensitivity.vector(norm + self.slack(norm))
 
     def non_negative(self, norm: float) -> Sensitivity:
         """Vectors without negative entries: `norm`, and sqrt(2) times that.
@@ -87,17 +87,15 @@ class Moves:
         """Numbers from `low` to `high`: the larger size, and the distance of the two. `summed` as for `apart`."""
         return self.apart(max(abs(low), abs(high)), high - low, summed)
 
-    def outer(
-        self, radius: float, clip: float | None = None, summed: float | None = None, more: float = 0.0
-    ) -> Sensitivity:
+    def outer(self, radius: float, clip: float | None = None, summed: float | None = None) -> Sensitivity:
         """Outer products x x^T with |x| <= radius R, in Frobenius norm: R^2, and sqrt(2) R^2.
 
         Two of them have the inner product (x.z)^2, which is not negative. The same holds for a part of the matrix, such
         as its diagonal, and for x x^T V and V^T x x^T V with V of spectral norm at most 1. For such terms clipped to
-        `clip` see `Sensitivity.outer_product`. `summed` and `more` as for `apart`.
+        `clip` see `Sensitivity.outer_product`. `summed` as for `apart`.
         """
         plain = Sensitivity.outer_product(radius, clip)
-        slack = self.slack(radius**2 if summed is None else summed) + more
+        slack = self.slack(radius**2 if summed is None else summed)
         return Sensitivity(plain.add_remove + slack, plain.replace_one + slack)
 
     def image(self, radius: float) -> Sensitivity:

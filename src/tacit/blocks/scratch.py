@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 IN_MEMORY = 2**28
-"""Bytes that are held in memory."""
+"""Bytes that are held in memory, if nothing else is said."""
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -24,15 +24,16 @@ Arrays = tuple[NDArray[Any], ...]
 class Scratch:
     """Takes arrays and gives them back, to any number of threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, in_memory: float | None = None) -> None:
         self._file: Any = None
+        self._most = IN_MEMORY if in_memory is None else in_memory
         self._lock, self._held, self._end = Lock(), 0, 0
 
     def put(self, *arrays: NDArray[Any]) -> "Held | Filed":
         """Hold arrays of numbers."""
         size = sum(array.nbytes for array in arrays)
         with self._lock:
-            if self._held + size <= IN_MEMORY:
+            if self._held + size <= self._most:
                 self._held += size
                 return Held(arrays)
             if self._file is None:

@@ -1,52 +1,57 @@
-"""A table as blocks of rows: an array, a CSR matrix, or a stream that is read again for every pass.
+"""Sparse rows in blocks: a CSR matrix, or a stream that is read again for every pass.
 
-What is in memory is one block of rows at a time, so a memory-mapped array or a stream of blocks may be larger than
-memory. Everything here is private except the numbers of rows and columns.
+What is in memory is one block of rows at a time, so a stream may be larger than memory. Everything here is private
+except the numbers of rows and columns.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from tacit._types import Floats, Integers
+from tacit._types import Floats
 from tacit.kernels import moments
 from tacit.kernels.given import Csr
 
-_SPARSE_BLOCK = 8_192
+WIDEST = 256
+"""Columns of sparse rows that a PCA takes for dense ones: exact sums cost little more for so few."""
+
+_BLOCK = 8_192
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows in blocks. `read` starts a pass over all of them; `array` is there if single rows can be picked."""
+    """CSR rows in blocks. `read` starts a pass over all of them; `array` is there if single rows can be picked."""
 
     n: int
     d: int
-    sparse: bool
     read: Callable[[], Iterable[Any]]
     array: Any = None
 
     @classmethod
     def of(cls, X: Any) -> "Table":
-        """The rows of an array, in memory or mapped, or of a CSR matrix with sorted indices."""
+        """The rows of a CSR matrix with sorted indices."""
+        return cls(X.shape[0], X.shape[1], lambda: iter([X]), X)
 
-        def read() -> Iterator[Any]:
-            yield X
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns, which are public."""
+        return self.n, self.d
 
-        return cls(X.shape[0], X.shape[1], is_sparse(X), read, X)
+    def blocks(self) -> Iterator[Any]:
+        """Blocks of a few rows."""
+        for block in self.read():
+            for start in range(0, block.shape[0], _BLOCK):
+                yield block[start : start + _BLOCK]
 
-    def blocks(self, places: Integers | None = None, size: int | None = None) -> Iterator[Any]:
-        """Blocks of a few rows, all of them or those at some places; dense ones have at most `size`."""
-        step = _SPARSE_BLOCK if self.sparse else size or moments.PASS_BLOCK
-        if places is None:
-            for block in self.read():
-                for start in range(0, block.shape[0], step):
-                    yield block[start : start + step]
-        else:
-            for start in range(0, len(places), step):
-                yield self.array[places[start : start + step]]
+    def changed(self, change: Callable[[Any], Any]) -> "Table":
+        """The table with its blocks changed: rows in memory at once, others when they are read."""
+        if self.array is None:
+            return replace(self, read=lambda: map(change, self.read()))
+        array = change(self.array)
+        return replace(self, read=lambda: iter([array]), array=array)
 
     def distances(self, centre: Floats) -> Floats:
         """|x - centre| of every row; NaN in place of rows that are not there."""
@@ -54,7 +59,7 @@ class Table:
         start = 0
         for block in self.blocks():
             end = start + block.shape[0]
-            block_distances(block, centre, out[start:end])
+            moments.sparse_distances(csr_parts(block), centre, out[start:end])
             start = end
         return out
 
@@ -65,6 +70,11 @@ class Table:
 def is_sparse(X: Any) -> bool:
     """Whether it is one of SciPy's sparse kinds."""
     return bool(sparse.issparse(X))
+
+
+def stays_sparse(X: Any) -> bool:
+    """Whether a PCA sums such rows as they are stored; from the public number of columns alone."""
+    return is_sparse(X) and X.shape[1] > WIDEST
 
 
 def canonical(X: Any) -> Any:
@@ -85,11 +95,3 @@ def csr_parts(block: Any) -> Csr:
         block.indices.astype(np.int64, copy=False),
         block.indptr.astype(np.int64, copy=False),
     )
-
-
-def block_distances(block: Any, centre: Floats, out: Floats) -> None:
-    """|x - centre| of the rows of one block, each from a loop over its own row."""
-    if is_sparse(block):
-        moments.sparse_distances(csr_parts(block), centre, out)
-    else:
-        moments.dense_distances(np.ascontiguousarray(block), centre, out)

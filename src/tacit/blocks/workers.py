@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from dask.sizeof import sizeof
+from distributed import get_worker
 
 from tacit.blocks.here import between, joined
 from tacit.blocks.partitions import tables
 from tacit.blocks.source import Blocks
 from tacit.kernels.exact import BLOCK
+from tacit.kernels.fingerprint import fingerprint
 from tacit.kernels.given import Block
 
 VERSION = str(sys.modules["tacit"].__version__)
@@ -24,11 +26,20 @@ VERSION = str(sys.modules["tacit"].__version__)
 Marks = tuple[bytes, ...]
 
 
+class Home(NamedTuple):
+    """A worker that has some rows: its address, its threads, and the bytes of these rows."""
+
+    address: str
+    threads: int
+    size: int
+
+
 class Answer(NamedTuple):
-    """What a worker sends back: which rows it is of, what failed, or the result."""
+    """What a worker sends back: which rows it is of, where they are, what failed, or the result."""
 
     version: str
     marks: Marks
+    home: Home | None
     failed: str | None
     result: Any
 
@@ -57,13 +68,26 @@ class BoundedRows:
     block: Block[Any]
     marks: Marks
 
-    def blocks(self) -> Iterator[Block[Any]]:
+    def blocks(self, size: int = BLOCK) -> Iterator[Block[Any]]:
         """In blocks for exact sums."""
         count = len(self.block.targets)
-        return (between(self.block, start, start + BLOCK) for start in range(0, max(count, 1), BLOCK))
+        return (between(self.block, start, start + size) for start in range(0, max(count, 1), size))
 
     def __sizeof__(self) -> int:
         return int(self.block.rows.nbytes + self.block.targets.nbytes + self.block.norms.nbytes)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InBlocks:
+    """Bounded rows in blocks of at most `size` rows, which a pass may choose."""
+
+    part: Any
+    size: int = BLOCK
+
+    def blocks(self) -> Iterator[Block[Any]]:
+        """They."""
+        found: Iterator[Block[Any]] = self.part.blocks(self.size)
+        return found
 
 
 @dataclass(frozen=True)
@@ -101,19 +125,26 @@ def bounded(blocks: Blocks, shells: Sequence[Any], rows: Sequence[Rows | Failed]
             return one
     try:
         made = [block for shell, one in zip(shells, rows, strict=True) for block in blocks(_filled(shell, one))]
-        return BoundedRows(joined(made), tuple(mark for one in rows for mark in one.marks))
+        marks = tuple(mark for one in rows for mark in one.marks)
+        return BoundedRows(made[0] if len(made) == 1 else joined(made), marks)
     except Exception as error:
         return Failed(type(error).__name__)
 
 
-def answer(function: Callable[[Any], Any], shell: Any, rows: Any) -> Answer:
-    """What the function returns for the part, or the kind of error that it raised."""
+def answers(function: Callable[[Any], Any], shells: Sequence[Any], rows: Sequence[Any]) -> list[Answer]:
+    """What the function returns for each part, or the kind of error that it raised."""
+    return [_answer(function, shell, one) for shell, one in zip(shells, rows, strict=True)]
+
+
+def _answer(function: Callable[[Any], Any], shell: Any, rows: Any) -> Answer:
     if isinstance(rows, Failed):
-        return Answer(VERSION, (), rows.kind, None)
+        return Answer(VERSION, (), None, rows.kind, None)
+    worker = get_worker()
+    home = Home(worker.address, worker.state.nthreads, sizeof(rows))
     try:
-        return Answer(VERSION, rows.marks, None, function(_filled(shell, rows)))
+        return Answer(VERSION, rows.marks, home, None, function(_filled(shell, rows)))
     except Exception as error:
-        return Answer(VERSION, rows.marks, type(error).__name__, None)
+        return Answer(VERSION, rows.marks, home, type(error).__name__, None)
 
 
 def _filled(shell: Any, rows: Any) -> Any:
@@ -128,7 +159,7 @@ def _mark(held: Sequence[tuple[Any, Any]]) -> bytes:
         for table in (X, y):
             for array in _arrays(table):
                 digest.update(str(array.shape).encode())
-                digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+                digest.update(fingerprint(array))
     return digest.digest()
 
 

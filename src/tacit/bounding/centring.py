@@ -6,10 +6,10 @@ All releases are Gaussian, so that a plan of `gauss`, `power` or `mod-sulq` is e
 
 - "row norm" (unless `row_norm`, or bounds of all columns, are declared): a histogram in powers of two of the norms of
   rows, without their declared columns. One row is in one bin: sensitivity 1, and sqrt(2) for replace-one.
-- "mean" (if `center`): the sum of x - c, clipped to norm R_0: R_0, and 2 R_0. Sums are of floats; their rounding is in
-  the sensitivity. Of columns without declared bounds c is 0, and R_0 the row norm. A declared column is clipped to its
-  bounds, c is their middle (0 where rows are sparse), and no value is farther from c than h. So no row is longer than
-  the root of R^2 and all h^2, with R the norm of what is not declared; R_0 is that.
+- "mean" (if `center`): the sum of x - c, clipped to norm R_0: R_0, and 2 R_0. It is exact for dense rows; that of wide
+  sparse ones has its rounding in the sensitivity. Of columns without declared bounds c is 0, and R_0 the row norm. A
+  declared column is clipped to its bounds, c is their middle (0 where rows stay sparse), and no value is farther from c
+  than h. So no row is longer than the root of R^2 and all h^2, with R the norm of what is not declared; R_0 is that.
 - "radius" (unless `center_norm`, or `row_norm` without centring, is declared): a histogram of the rows' distances from
   the mean in units of R_0: 1, and sqrt(2).
 
@@ -29,22 +29,26 @@ from functools import cached_property
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks.centred import Centre, CentredRows
+from tacit.blocks.centred import Centre, CentredRows, DenseRows
+from tacit.blocks.source import Source
+from tacit.blocks.stored_rows import CentredStored, StoredRows
 from tacit.blocks.table import Table
 from tacit.bounding import magnitudes
-from tacit.bounding.mending import mended, without
 from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms import GaussianVector, Histogram, Sensitivity
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems.bounds import Bounds
 from tacit.problems.task import ComponentsTask
 
 _NORM_SHARE, _MEAN_SHARE, _RADIUS_SHARE = 0.05, 0.15, 0.03
-_EXPONENTS = np.arange(-64, 65)
+_NORMS = np.concatenate([[0.0], np.ldexp(1.0, np.arange(-64, 65))])
 _RADII = 2.0 ** (np.arange(-24, 1) / 2.0)  # over the widest possible radius, down to 2^-12
 _NORM_QUANTILE = 0.98
 _LEAST_QUANTILE = 0.25
 _SURE = 1.5  # deviations of its noise by which a rank must stand out
 _NOISY = 0.05  # nu from which on the least quantile is taken
+
+PcaRows = CentredRows | CentredStored
+"""The rows that a solver of PCA is handed: exact sums of dense ones, float sums of sparse and wide ones."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +87,19 @@ class Centring:
         """The part of the budget that is left for the algorithm."""
         return 1.0 - sum(release.share or 0.0 for release in self.releases)
 
-    def run(self, table: Table, gate: Gate) -> CentredRows:
+    def run(self, table: Source | Table, gate: Gate) -> PcaRows:
         """Centred rows, with the mean and the radius that were declared or released."""
         middle = self._middle()
-        rows = mended(table, self.task.bounds, middle)
+        n, bounds = self.task.n, self.task.bounds
+        rows = DenseRows(table, n, bounds) if isinstance(table, Source) else StoredRows(table, n, bounds)
         norm, lost = self.task.row_norm, False
         if norm is None:
             norm, lost = self._norm(rows, gate)
         mean = self._mean(rows, Centre(middle, norm), gate) if self.task.center else middle
-        rows = mended(table, self.task.bounds, mean)
         radius = self.radius
         if radius is None:
-            radius = self._radius(rows.distances(mean), norm + float(np.linalg.norm(mean - middle)), gate)
-        return CentredRows(rows, Centre(mean, radius, lost))
+            radius = self._radius(rows, mean, norm + float(np.linalg.norm(mean - middle)), gate)
+        return rows.centred(Centre(mean, radius, lost))
 
     def _middle(self) -> Floats:
         """Where declared columns are centred for the mean: sparse rows, and rows that are not centred, at zero."""
@@ -103,27 +107,29 @@ class Centring:
             return np.zeros(self.task.d)
         return self.bounds.middle
 
-    def _norm(self, rows: Table, gate: Gate) -> tuple[float, bool]:
+    def _norm(self, rows: DenseRows | StoredRows, gate: Gate) -> tuple[float, bool]:
         """A bound on how far most rows are from the middle, and whether it was lost in the noise."""
         declared = self.bounds.declared
         farthest = np.maximum(self.bounds.high - self._middle(), self._middle() - self.bounds.low)
         inside = float(np.linalg.norm(farthest[declared]))
         if self.bounds.are_whole:
             return inside, False
-        found = _scale(gate, without(rows, declared).distances(np.zeros(self.task.d)))
+        counts = rows.counts(np.zeros(self.task.d), _NORMS, without=declared, zeros=False)
+        found = _scale(gate, counts, self.task.n)
         return math.hypot(found or 1.0, inside), found is None
 
-    def _mean(self, table: Table, about: Centre, gate: Gate) -> Floats:
+    def _mean(self, rows: DenseRows | StoredRows, about: Centre, gate: Gate) -> Floats:
         """The mean, drawn towards the middle by its noise; of declared columns it lies between the bounds."""
-        n, rows = self.task.n, CentredRows(table, about)
-        sensitivity = rows.sum_sensitivity()
-        mean = gate.release("mean", GaussianVector(sensitivity, bound=1.001 * n * about.radius), rows.sum()) / n
+        n, sensitivity = self.task.n, rows.sum_sensitivity(about)
+        mechanism = GaussianVector(sensitivity, bound=1.001 * n * about.radius)
+        mean = gate.release("mean", mechanism, rows.sum(about)) / n
         found = about.mean + magnitudes.shrunk(mean, gate.noise("mean", sensitivity) / n)
         return np.clip(found, self.bounds.low, self.bounds.high)
 
-    def _radius(self, distances: Floats, widest: float, gate: Gate) -> float:
+    def _radius(self, rows: DenseRows | StoredRows, mean: Floats, widest: float, gate: Gate) -> float:
         edges = np.concatenate([[0.0], widest * _RADII])
-        counts = gate.release("radius", Histogram(edges), np.where(np.isfinite(distances), distances, np.nan))
+        mechanism = GaussianVector(Sensitivity.one_hot(), bound=self.task.n)
+        counts = gate.release("radius", mechanism, rows.counts(mean, edges))
         if not self.task.budget.is_private:
             return float(edges[1 + int(np.flatnonzero(counts).max(initial=0))])
         bins = len(counts)
@@ -144,18 +150,14 @@ class Centring:
         return float(edges[j] + np.clip(part, 0.1, 1.0) * (edges[j + 1] - edges[j]))
 
 
-def _scale(gate: Gate, norms: Floats) -> float | None:
+def _scale(gate: Gate, counts: Floats, n: int) -> float | None:
     """A power of two that most row norms lie below; None if none stands out of the noise."""
-    edges = np.concatenate([[0.0], np.ldexp(1.0, _EXPONENTS)])
-    finite = norms[np.isfinite(norms) & (norms > 0.0)]
     noise = gate.noise("row norm", Sensitivity.one_hot())
     # Rows of zeros have no scale, and are counted in no bin; the bound on counts is public all the same.
-    counts = gate.release(
-        "row norm", GaussianVector(Sensitivity.one_hot(), bound=float(len(norms))), Histogram(edges).counts(finite)[0]
-    )
+    counts = gate.release("row norm", GaussianVector(Sensitivity.one_hot(), bound=n), counts)
     mass = np.where(magnitudes.surviving(counts, noise, 1), np.maximum(counts, 0.0), 0.0)
     if mass.sum() <= 0.0:
         return None
     wanted = 1.0 if noise == 0.0 else _NORM_QUANTILE
     place = int(np.searchsorted(np.cumsum(mass), wanted * float(mass.sum()) * (1.0 - 1e-12)))
-    return float(edges[min(place, len(mass) - 1) + 1])
+    return float(_NORMS[min(place, len(mass) - 1) + 1])

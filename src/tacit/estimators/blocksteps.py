@@ -7,7 +7,6 @@ from typing import Any, Self
 from tacit.blocks.lazy import BlockTable, Changed
 from tacit.blocks.reading import Reading, Targets, opened
 from tacit.estimators.composition import NamedSteps
-from tacit.estimators.pca import PCA
 from tacit.estimators.stages import PRIVATE
 from tacit.estimators.stateless import Stateless, is_skipped, ready
 from tacit.preprocessing import PrivateEncoder
@@ -42,8 +41,6 @@ class BlockSteps(NamedSteps):
 
     def _fit_reading(self, reading: Reading) -> Self:
         """Fit on parts that were opened: a pass that checks them, then those that the steps need."""
-        if any(type(step) is PCA for _, step in self.steps):
-            reading.check_here("PCA")
         if self._before():
             reading.check_here("a step before the first private one")
         before, private = self._before(), [step for _, step in self.steps if type(step) in PRIVATE]

@@ -8,12 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks import Raw, Source
-from tacit.blocks.here import ThisMachine
+from tacit.blocks.here import ThisMachine, in_slices
 from tacit.blocks.lazy import told
 from tacit.blocks.partitions import opened_lazily
 from tacit.blocks.reading import Reading, Targets, opened
-from tacit.blocks.sums import cuts
 from tacit.blocks.validate import is_lazy, refuse_lazy
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.fit import private_fit
@@ -55,7 +53,7 @@ class FitsBlocks(PrivateLinearModel):
         with ThisMachine() as place:
             table: Any = (X, targets)
             if solver.serves.streams and is_mapped(X):
-                table = mapped(X, targets, place)
+                table = in_slices(X, targets, place)
             fitted = private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose))
         return self._learned(task, fitted)
 
@@ -136,23 +134,3 @@ def is_mapped(X: Any) -> bool:
     while isinstance(X, np.ndarray):
         X = X.base
     return isinstance(X, mmap)
-
-
-def mapped(X: Any, targets: Floats, place: ThisMachine) -> Source:
-    """The rows of a mapped array, in slices."""
-    places = cuts(*X.shape)
-    parts = [_Slice(X, targets, cut) for cut in places]
-    return Source(X.shape[1], parts, [cut.stop - cut.start for cut in places], place)
-
-
-class _Slice:
-    """Some rows of an array."""
-
-    def __init__(self, X: Any, targets: Floats, cut: slice) -> None:
-        self._X, self._targets, self._cut = X, targets, cut
-
-    def blocks(self) -> Any:
-        """A few at a time."""
-        for start in range(self._cut.start, max(self._cut.stop, self._cut.start + 1), 8_192):
-            end = min(start + 8_192, self._cut.stop)
-            yield Raw(self._X[start:end], self._targets[start:end])

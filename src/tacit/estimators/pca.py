@@ -1,5 +1,6 @@
 """`PCA`: principal components under differential privacy."""
 
+import math
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -14,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit._types import Floats
 from tacit.blocks.centred import Centre
+from tacit.blocks.here import ThisMachine, rows_of
 from tacit.blocks.lazy import BlockTable
 from tacit.blocks.partitions import lazily
 from tacit.blocks.reading import ROWS, opened
-from tacit.blocks.table import Table, canonical
+from tacit.blocks.table import Table, canonical, stays_sparse
 from tacit.blocks.validate import is_lazy, validated
 from tacit.estimators.base import check_terms, number
 from tacit.estimators.fit import FewRowsWarning, Fitted, private_fit
@@ -65,7 +67,7 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         The algorithm by its name, or an object of `tacit.solvers.pca` with its options, such as `Stochastic(clip=0.5)`.
         The names are "auto", "gauss", "stochastic", "variance-reduced", "power" and "mod-sulq". "auto" is "gauss" if
         its matrix fits `memory_limit` and the data is dense or has at most 4,000 columns; else "stochastic", or "power"
-        on streams and for replace-one neighbours.
+        for replace-one neighbours and blocks of sparse rows.
     memory_limit : float, default=2e9
         Bytes that the matrix of "gauss" and "mod-sulq" may take: 4 d (d + 1).
     whiten : bool, default=False
@@ -136,13 +138,19 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     verbose: int = 0
 
     def fit(self, X: Any, y: Any = None) -> "PCA":  # noqa: ARG002
-        """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget."""
+        """Fit on an array (memory-mapped ones are read in blocks) or a sparse matrix, spending the whole budget.
+
+        Sparse rows of up to 256 columns are taken for dense ones, a few at a time. Dask arrays and data frames stay on
+        the workers of the active client; without a client this machine computes them, a partition at a time.
+        """
         if is_lazy(X):
             return self.fit_blocks(X)
         self._check_parameters()
-        table = Table.of(canonical(self._validated(X)))
-        task, solver = self._asked(table, streamed=False)
-        return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+        X = canonical(self._validated(X))
+        with ThisMachine(math.inf) as place:
+            table = rows_of(X, place)
+            task, solver = self._asked(table.shape, sparse=stays_sparse(X))
+            return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
 
     def fit_blocks(self, blocks: Any) -> "PCA":
         """Fit on rows that together may be larger than memory, spending the whole budget.
@@ -151,16 +159,16 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         ----------
         blocks : files, table, or iterable of blocks
             As for linear models: Parquet or CSV files, a pyarrow table or dataset, a polars lazy frame, or blocks of
-            rows, which may be sparse. "gauss" and "mod-sulq" make a pass for the row norm (unless declared), for the
-            mean, for the radius and for the matrix; "power" one for each step in its place, and two more. The result
-            is that of `fit` with the same solver, to the last bit.
+            rows, which may be sparse. There are passes for the row norm (unless declared), the mean and the radius.
+            "gauss" and "mod-sulq" make one more, for the matrix. For the others bounded rows are held, in memory or in
+            a scratch file. The result is that of `fit` with the same solver, to the last bit.
         """
         self._check_parameters()
         with opened(blocks) as reading:
-            reading.check_here("PCA")
-            rows = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
-            task, solver = self._asked(table := rows.table(), streamed=True)
-            return self._keep(task, private_fit(task, solver, table, seed=self.random_state, verbose=int(self.verbose)))
+            table = BlockTable.of(reading, "none", trusted=bool(self.trust_dtypes), sparse=True).tell(self)
+            rows = table.components_rows()
+            task, solver = self._asked(table.shape, sparse=isinstance(rows, Table), streamed=True)
+            return self._keep(task, private_fit(task, solver, rows, seed=self.random_state, verbose=int(self.verbose)))
 
     @lazily
     def transform(self, X: Any) -> Floats:
@@ -227,9 +235,9 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._truths = truths(X, trusted=self.trust_dtypes)
         return validated(self, X, **ROWS, ensure_min_samples=2)
 
-    def _asked(self, table: Table, *, streamed: bool) -> tuple[ComponentsTask, Solver]:
-        """The public facts of a fit, and the solver for them."""
-        n, d = table.n, table.d
+    def _asked(self, shape: tuple[int, int], *, sparse: bool, streamed: bool = False) -> tuple[ComponentsTask, Solver]:
+        """The public facts of a fit, and the solver for them; `sparse` for rows that stay so."""
+        n, d = shape
         most = min(n, d)
         by_rule = self.n_components is None or self._keeps_those_above_noise
         k = most if by_rule else int(self.n_components)  # type: ignore[arg-type]
@@ -241,10 +249,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             unit=Unit("row", n),
             d=d,
             budget=Budget.for_rows(n, self.epsilon, self.delta, self.adjacency, stacklevel=4),  # type: ignore[arg-type]
-            sparse=table.sparse,
+            sparse=sparse,
             streamed=streamed,
             row_norm=number(self.row_norm),
-            bounds=self._bounds_of(table),
+            bounds=self._bounds_of(d, sparse=sparse),
             k=k,
             center=bool(self.center),
             center_norm=number(self.center_norm),
@@ -254,10 +262,10 @@ class PCA(NormalModel, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             task = replace(task, k=min(most, solvers.most_candidates(solver, d)))
         return task, solver
 
-    def _bounds_of(self, table: Table) -> Bounds | None:
+    def _bounds_of(self, d: int, *, sparse: bool) -> Bounds | None:
         """The declared bounds of the columns."""
         typed = () if self.row_norm is not None else self._truths
-        return Bounds.of(self.bounds, table.d, getattr(self, "feature_names_in_", None), typed, sparse=table.sparse)
+        return Bounds.of(self.bounds, d, getattr(self, "feature_names_in_", None), typed, sparse=sparse)
 
     def _keep(self, task: ComponentsTask, fitted: Fitted) -> "PCA":
         """Attributes as in scikit-learn: variances about an estimated mean are over n - 1."""

@@ -6,6 +6,7 @@ the encoder has released anything. The table that comes out may be narrower. The
 scales, if its algorithm can (`Algorithm.narrowed`); else columns of zeros stand for what was not found.
 """
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,9 +16,10 @@ import numpy as np
 from sklearn.utils import check_array
 
 from tacit._types import Floats
+from tacit.blocks.here import ThisMachine, rows_of
 from tacit.blocks.lazy import BlockTable, no_targets
 from tacit.blocks.reading import FREELY
-from tacit.blocks.table import Table, canonical, is_sparse
+from tacit.blocks.table import canonical, is_sparse, stays_sparse
 from tacit.bounding.magnitudes import LIMIT
 from tacit.estimators.classifiers import LinearSVC, LogisticRegression
 from tacit.estimators.fit import Fitted, arranged
@@ -166,10 +168,9 @@ class ComponentsStage(Stage):
             facts.X.tell(step)
             d = facts.X.d
         else:
-            known = _table(step._validated(facts.known), facts.n)
-            self._table = known if facts.X is not None else None
-        shape = self._table or Table.of(np.broadcast_to(0.0, (facts.n, d)))
-        task, solver = step._asked(shape, streamed=facts.in_parts)
+            known = canonical(step._validated(facts.known))
+            self._table, d = (known, known.shape[1]) if facts.X is not None else (None, facts.d)
+        task, solver = step._asked((facts.n, d), sparse=stays_sparse(self._table), streamed=facts.in_parts)
         self._task = replace(task, budget=budget)
         self._fit = arranged(self._task, solver)
         self.solver, self.releases, self.values = solver.name, self._fit.releases, task.most_values
@@ -181,9 +182,11 @@ class ComponentsStage(Stage):
 
     def run(self, X: Any, gate: Gate) -> None:
         """Find the components."""
-        table = X.table() if isinstance(X, BlockTable) else self._table or _table(X, self.out.n)
-        self.step.n_features_in_ = table.d
-        result, units = self._fit.run(table, gate)
+        X = X if self._table is None else self._table
+        self.step.n_features_in_ = X.shape[1]
+        with ThisMachine(math.inf) as place:
+            rows = X.source(no_targets) if isinstance(X, BlockTable) else rows_of(X, place)
+            result, units = self._fit.run(rows, gate)
         self._fitted = Fitted(result, units, gate.promise, gate.guarantee)
         self.step._keep(self._task, self._fitted)
 
@@ -212,11 +215,6 @@ def _products(rows: Any, components: Floats) -> Floats:
 def _zeros(facts: Facts) -> Floats:
     """A column for checks, where none is known: of the rows that there are, which a test may make one less."""
     return np.zeros((2 if isinstance(facts.known, BlockTable) else facts.known.shape[0], 1))
-
-
-def _table(X: Any, n: int) -> Table:
-    """The rows, of which there are n by what is public."""
-    return replace(Table.of(canonical(X)), n=n)
 
 
 MODELS = (LogisticRegression, LinearSVC, LinearRegression, Ridge, Lasso, ElasticNet)

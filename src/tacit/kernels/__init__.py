@@ -11,6 +11,7 @@
     scaling         centring, scaling and clipping of tables; histograms of magnitudes
     sigmoid         the logistic function in vector code
     any_order       sums in any order
+    fingerprint     what tells that numbers have changed
     prefetch        ask memory for an entry before it is needed
 
 A kernel handles each row by itself: a row's own values are a function of that row and of public numbers, to the last

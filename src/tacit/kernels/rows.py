@@ -5,19 +5,21 @@ row with its intercept entry. Its norm is |residual_i| |z_i|, so it is clipped b
 numbers overflow contributes zero. `loss` and `shape` are those of `tacit.problems.slopes`.
 
 For text each row has one factor, which bounds its norm, and no table of scaled rows is made. A row whose factor is zero
-is absent: it adds nothing to any sum.
+is absent: it adds nothing to any sum. No entry of a term is above 1: each is cut towards zero to whole steps, `unit` of
+which are 1, and added as a whole number, so that sums are exact and no term is longer than before.
 
 Gradients of dense rows are added in blocks of `BLOCK`, and the blocks to the total: the longest chain of additions is
-BLOCK + n / BLOCK, which bounds the rounding error of the sum (`sum_depth`). All other sums are added straight into the
-total, so their chain is n long.
+BLOCK + n / BLOCK, which bounds the rounding error of the sum (`sum_depth`). Those of sparse rows are added straight
+into the total, so their chain is n long.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from tacit._types import Flags, Floats, Places, Table
-from tacit.kernels.given import Block, Csr, sparse_add, sparse_dot
+from tacit._types import Flags, Floats, Integers, Places, Table
+from tacit.kernels.given import Block, Csr, sparse_dot
 from tacit.problems.compiled import kernel
 from tacit.problems.slopes import IS_MULTINOMIAL, multinomial_slopes, sigmoid, slope
 
@@ -169,6 +171,18 @@ def sparse_gradient(block: Block[Csr], W: Floats, loss: int, shape: float, clip:
 # Text
 
 
+class Residuals(NamedTuple):
+    """What a residual is: the class, 1 or 0, less its probability by the weights on x and the offset; clipped.
+
+    The intercept's entry of every row is `bias`.
+    """
+
+    weights: Floats
+    bias: float
+    offset: float
+    clip: float
+
+
 @kernel
 def weighted_norms(rows: Csr, weights: Floats, out: Floats) -> None:
     """The norm of each row with its entries times the weights of their columns."""
@@ -182,47 +196,43 @@ def weighted_norms(rows: Csr, weights: Floats, out: Floats) -> None:
 
 
 @kernel
-def sparse_sums(rows: Csr, factors: Floats, values: Floats, ratio: float, out: Floats) -> None:
-    """out[0] = sum of value x and out[1] = ratio times the sum of |x|, over rows x times their factors."""
+def sparse_sums(rows: Csr, factors: Floats, values: Floats, ratio: float, unit: float, out: Integers) -> None:
+    """out[0] = sum of value x and out[1] = ratio times the sum of |x|, over rows x times their factors; in steps."""
     data, indices, indptr = rows
-    out[:] = 0.0
+    out[:] = 0
     for i in range(len(factors)):
         if factors[i] > 0.0:
             signed, size = values[i] * factors[i], ratio * factors[i]
             for p in range(indptr[i], indptr[i + 1]):
-                out[0, indices[p]] += signed * data[p]
-                out[1, indices[p]] += size * abs(data[p])
+                out[0, indices[p]] += np.int64(signed * data[p] * unit)
+                out[1, indices[p]] += np.int64(size * abs(data[p]) * unit)
 
 
 @kernel
-def dense_sums(Z: Floats, factors: Floats, values: Floats, ratio: float, out: Floats) -> None:
-    """out[0] = sum of value x and out[1] = ratio times the sum of x^2, over rows x times their factors."""
-    out[:] = 0.0
+def dense_sums(Z: Floats, factors: Floats, values: Floats, ratio: float, unit: float, out: Integers) -> None:
+    """out[0] = sum of value x and out[1] = ratio times the sum of x^2, over rows x times their factors; in steps."""
+    out[:] = 0
     for i in range(len(factors)):
         if factors[i] > 0.0:
             for j in range(Z.shape[1]):
                 entry = Z[i, j] * factors[i]
-                out[0, j] += values[i] * entry
-                out[1, j] += ratio * entry * entry
+                out[0, j] += np.int64(values[i] * entry * unit)
+                out[1, j] += np.int64(ratio * entry * entry * unit)
 
 
 @kernel
-def residual_sums(
-    rows: Csr, factors: Floats, positive: Flags, weights: Floats, bias: float, offset: float, clip: float, out: Floats
-) -> float:
-    """Sum residual x, into `out`, over rows x times their factors; returns bias times the sum of residuals.
-
-    A residual is the class, 1 or 0, less its probability by the weights on x and the offset; clipped.
-    """
+def residual_sums(rows: Csr, factors: Floats, positive: Flags, fit: Residuals, unit: float, out: Integers) -> None:
+    """Sum residual x over rows x times their factors, in steps; the last entry is the intercept's."""
     data, indices, indptr = rows
-    out[:] = 0.0
-    total = 0.0
+    weights, bias, offset, clip = fit
+    out[:] = 0
     for i in range(len(factors)):
         if factors[i] > 0.0:
             margin = sparse_dot(i, data, indices, indptr, weights, 0.0) * factors[i] + offset
             likely = sigmoid(margin)
             residual = max(-clip, min(clip, (1.0 if positive[i] else 0.0) - likely))
             if math.isfinite(residual):
-                total += residual * bias
-                sparse_add(i, data, indices, indptr, residual * factors[i], out)
-    return total
+                out[-1] += np.int64(residual * bias * unit)
+                factor = residual * factors[i]
+                for p in range(indptr[i], indptr[i + 1]):
+                    out[indices[p]] += np.int64(factor * data[p] * unit)

@@ -3,7 +3,9 @@
 import numpy as np
 
 import tacit
-from tacit.blocks import Centre, CentredRows, Table
+from tacit.blocks import Centre, DenseRows, Source, StoredRows, Table
+from tacit.blocks.here import ThisMachine, in_slices
+from tacit.blocks.table import is_sparse
 from tacit.privacy import Budget, Unit
 from tacit.problems.task import ComponentsTask
 
@@ -13,10 +15,18 @@ def task_of(n, d, k=1, epsilon=1.0, adjacency="add-remove", delta=1e-6, **asked)
     return ComponentsTask(unit=Unit("row", n), d=d, k=k, budget=Budget(epsilon, delta, adjacency), **asked)
 
 
-def centred(X, mean, radius):
-    """The rows of an array about this mean, within this radius."""
-    table = X if isinstance(X, Table) else Table.of(X)
-    return CentredRows(table, Centre(mean, radius))
+def table_of(X):
+    """Rows as a PCA reads them: dense ones in slices, sparse ones as they are stored."""
+    if isinstance(X, Source | Table):
+        return X
+    return Table.of(X) if is_sparse(X) else in_slices(X, np.zeros(len(X)), ThisMachine())
+
+
+def centred(X, mean, radius, n=None):
+    """The rows of a table about this mean, within this radius; n of them, by what is public."""
+    table = table_of(X)
+    kind = StoredRows if isinstance(table, Table) else DenseRows
+    return kind(table, n or table.shape[0]).centred(Centre(mean, radius))
 
 
 def spiked(n=6000, d=20, seed=0):

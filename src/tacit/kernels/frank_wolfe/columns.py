@@ -48,19 +48,19 @@ def look_at_rows(first: int, last: int, entries: Entries, bits: int, rule: Rule,
     present, slopes, scores, counts = seen
     for i in range(first, last):
         norm, before = 0.0, -1
-        for p in range(indptr[i], indptr[i + 1]):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             norm += np.float64(data[p]) * np.float64(data[p])
             if indices[p] <= before:
                 return False
             before = indices[p]
-            counts[indices[p] >> bits] += data[p] != 0.0
+            counts[np.uint64(indices[p] >> bits)] += data[p] != 0.0
         present[i] = math.isfinite(norm) and math.isfinite(targets[i])
         slopes[i] = slope_at(i, 0.0, rule) if present[i] else 0.0
         weight = unit * slopes[i]
         # The second loop finds the row near at hand; both in one, with sums in two arrays, take much longer.
-        for p in range(indptr[i], indptr[i + 1]):
+        for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             if present[i]:
-                scores[indices[p]] += int(weight * clipped(np.float64(data[p]), bound))
+                scores[np.uint64(indices[p])] += int(weight * clipped(np.float64(data[p]), bound))
             else:
                 counts[indices[p] >> bits] -= data[p] != 0.0
     return True
@@ -75,15 +75,15 @@ def list_rows(
     mask = (1 << bits) - 1
     for i in range(first, last):
         if present[i]:
-            for p in range(indptr[i], indptr[i + 1]):
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
                 if data[p] == 0.0:
                     continue
-                j = indices[p]
-                at = following[j >> bits]
-                rows[at] = (i << bits) | (j & mask)
+                run = np.uint64(indices[p] >> bits)
+                at = np.uint64(following[run])
+                rows[at] = (i << bits) | (indices[p] & mask)
                 if len(values) > 0:
                     values[at] = data[p]
-                following[j >> bits] = at + 1
+                following[run] += 1
 
 
 @kernel

@@ -55,17 +55,17 @@ def put_right(
             for k in range(indptr[i], indptr[i + 1]):
                 prefetch(scores, indices[k])
         old, new = unit * were[m], unit * slopes[i]
-        for k in range(indptr[i], indptr[i + 1]):
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             x = clipped(np.float64(data[k]), bound)
             change = int(new * x) - int(old * x)
-            column = indices[k]
+            column = np.uint64(indices[k])
             was = scores[column]
             now = was + change
             scores[column] = now
             if kind == IN_BUCKETS:
                 # A bucket is never below its score, so most need not be looked up.
                 if other_octave(was, now) and whole_octave(now) > whole_octave(was):
-                    promote(column, now, buckets)
+                    promote(indices[k], now, buckets)
             elif change != 0 and marks[column] != t:
                 marks[column] = t
                 noted[noticed] = column
@@ -81,9 +81,9 @@ def add_rows(count: int, entries: Entries, unit: float, slopes: Floats, changes:
     for m in range(count):
         i = moved[m]
         old, new = unit * were[m], unit * slopes[i]
-        for k in range(indptr[i], indptr[i + 1]):
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             x = clipped(np.float64(data[k]), bound)
-            scores[indices[k]] += int(new * x) - int(old * x)
+            scores[np.uint64(indices[k])] += int(new * x) - int(old * x)
 
 
 @kernel
@@ -94,13 +94,17 @@ def sum_rows(entries: Entries, unit: float, slopes: Floats, scores: Integers) ->
     for i in range(len(slopes)):
         weight = unit * slopes[i]
         if weight != 0.0:
-            for k in range(indptr[i], indptr[i + 1]):
-                scores[indices[k]] += int(weight * clipped(np.float64(data[k]), bound))
+            for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                scores[np.uint64(indices[k])] += int(weight * clipped(np.float64(data[k]), bound))
 
 
 @kernel
 def sum_columns(columns: Columns, bound: float, unit: float, slopes: Floats, scores: Integers) -> None:
-    """The same from columns that have their values: each sum is written once."""
+    """The same from columns that have their values: each sum is written once.
+
+    Places are unsigned here and in all loops over entries: a compiler that knows that none is negative makes them up to
+    twice as fast.
+    """
     bits, starts, rows, values = columns
     weights = np.empty(len(slopes))
     for i in range(len(slopes)):
@@ -108,15 +112,16 @@ def sum_columns(columns: Columns, bound: float, unit: float, slopes: Floats, sco
     if bits == 0:
         for j in range(len(scores)):
             total = 0
-            for p in range(starts[j], starts[j + 1]):
-                total += int(weights[rows[p]] * clipped(np.float64(values[p]), bound))
+            for p in range(np.uint64(starts[j]), np.uint64(starts[j + 1])):
+                total += int(weights[np.uint64(rows[p])] * clipped(np.float64(values[p]), bound))
             scores[j] = total
         return
     mask, sums = (1 << bits) - 1, np.empty(1 << bits, dtype=np.int64)
     for run in range(len(starts) - 1):
         sums[:] = 0
-        for p in range(starts[run], starts[run + 1]):
-            sums[rows[p] & mask] += int(weights[rows[p] >> bits] * clipped(np.float64(values[p]), bound))
+        for p in range(np.uint64(starts[run]), np.uint64(starts[run + 1])):
+            weight = weights[np.uint64(rows[p] >> bits)]
+            sums[np.uint64(rows[p] & mask)] += int(weight * clipped(np.float64(values[p]), bound))
         first = run << bits
         for k in range(min(mask + 1, len(scores) - first)):
             scores[first + k] = sums[k]

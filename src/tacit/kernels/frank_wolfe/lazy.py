@@ -8,6 +8,8 @@ from tacit.kernels.frank_wolfe.follow import Notes, sum_columns
 from tacit.kernels.frank_wolfe.rows import clipped
 from tacit.problems.compiled import kernel
 
+_DEARER = 0.6  # of all entries: more of them are put right one by one in more time than all are summed by columns
+
 
 @kernel
 def lazy_step(
@@ -17,7 +19,7 @@ def lazy_step(
 
     Margins and weights are over a common scale, which is kept by the caller. The places of rates that changed are left
     in `noted`; returns how many. Where a column has many rows, the sums are taken anew by columns, which are the same
-    whole numbers.
+    whole numbers; where its rows have more entries than there are columns, all places are noted.
     """
     entries, (bits, starts, rows, values) = listed
     data, indices, indptr, bound = entries
@@ -25,31 +27,33 @@ def lazy_step(
     first, last = starts[j >> bits], starts[(j >> bits) + 1]
     count, mask = 0, (1 << bits) - 1
     held = (last - first >> bits) * (len(rows) / len(margins))  # entries of its rows, were rows alike
-    anew = len(values) > 0 and 2 * held > len(rows) + len(rates)
-    for p in range(first, last):
+    anew = len(values) > 0 and held > _DEARER * len(rows) + len(rates)
+    all_noted = anew or held > len(rates)
+    for p in range(np.uint64(first), np.uint64(last)):
         if rows[p] & mask != j & mask:
             continue
-        i = rows[p] >> bits
+        row = rows[p] >> bits
+        i = np.uint64(row)
         old = unit * margins[i]
-        margins[i] += gain * (clipped(np.float64(values[p]), bound) if len(values) > 0 else entry(i, j, entries))
+        margins[i] += gain * (clipped(np.float64(values[p]), bound) if len(values) > 0 else entry(row, j, entries))
         if anew:
             continue
         new = unit * margins[i]
-        for k in range(indptr[i], indptr[i + 1]):
-            x = clipped(np.float64(data[k]), bound)
+        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+            x, place = clipped(np.float64(data[k]), bound), np.uint64(indices[k])
             change = int(new * x) - int(old * x)
-            if change != 0:
-                rates[indices[k]] += change
-                if marks[indices[k]] != t:
-                    marks[indices[k]] = t
-                    noted[count] = indices[k]
-                    count += 1
+            rates[place] += change
+            if not all_noted and change != 0 and marks[place] != t:
+                marks[place] = t
+                noted[count] = place
+                count += 1
     if anew:
         sum_columns(listed[1], bound, unit, margins, rates)
-        for k in range(len(rates)):
-            noted[k] = k
-        return len(rates)
-    return count
+    if not all_noted:
+        return count
+    for k in range(len(rates)):
+        noted[k] = k
+    return len(rates)
 
 
 @kernel
@@ -60,5 +64,5 @@ def lazy_rates(entries: Entries, present: Flags, unit: float, margins: Floats, r
     for i in range(len(present)):
         if present[i] and margins[i] != 0.0:
             weight = unit * margins[i]
-            for p in range(indptr[i], indptr[i + 1]):
-                rates[indices[p]] += int(weight * clipped(np.float64(data[p]), bound))
+            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+                rates[np.uint64(indices[p])] += int(weight * clipped(np.float64(data[p]), bound))

@@ -74,33 +74,36 @@ def _look(t: int, j: int, gain: float, problem: Problem, state: State) -> tuple[
     if anew[t] != 0.0:
         for k in range(met[-1]):
             margins[met[k]] *= anew[t]
-    count, held, p, end, following = 0, 0, starts[j >> bits], starts[(j >> bits) + 1], 0
+    p, end = np.uint64(starts[j >> bits]), np.uint64(starts[(j >> bits) + 1])
+    count, held, following = 0, 0, 0
     while True:
         # The rows of column j; then, in a sweep, all that were looked at. One loop for both: a call for each row would
         # cost as much as what it does.
         while p < end and rows[p] & mask != j & mask:
-            p += 1
+            p += np.uint64(1)
         if p < end:
-            i = rows[p] >> bits
-            value = clipped(np.float64(values[p]), entries[3]) if len(values) > 0 else entry(i, j, entries)
+            row = rows[p] >> bits
+            i = np.uint64(row)
+            value = clipped(np.float64(values[p]), entries[3]) if len(values) > 0 else entry(row, j, entries)
             margins[i] += gain / scale * value
-            p += 1
+            p += np.uint64(1)
             if anchors[i] == math.inf:
                 anchors[i] = 0.0
                 met[met[-1]] = i
                 met[-1] += 1
         elif sweeps[t] and following < met[-1]:
-            i = met[following]
+            row = met[following]
+            i = np.uint64(row)
             following += 1
         else:
             return count, held
         margin = scale * margins[i]
         if curvature * abs(margin - anchors[i]) > spare:
-            steep = slope_at(i, margin, rule)
+            steep = slope_at(row, margin, rule)
             if abs(steep - slopes[i]) > spare:
                 moved[count], were[count] = i, slopes[i]
                 slopes[i], anchors[i] = steep, margin
-                count, held = count + 1, held + indptr[i + 1] - indptr[i]
+                count, held = count + 1, held + indptr[i + np.uint64(1)] - indptr[i]
 
 
 @kernel

@@ -9,11 +9,12 @@ directions         directions with weights and a clip, for those two
 spectrum           components and variances from noisy matrices
 
 "auto" is "gauss" if the packed matrix fits the memory limit and the data is dense or has few columns. Else it is
-"stochastic", or "power" where rows cannot be sampled: on a stream, and for replace-one neighbours.
+"stochastic", or "power" where rows cannot be sampled: blocks of wide sparse rows, and for replace-one neighbours.
 """
 
 from collections.abc import Callable
 
+from tacit.blocks.table import WIDEST
 from tacit.problems.task import ComponentsTask
 from tacit.solvers import check_solver
 from tacit.solvers.base import Serves, Solver
@@ -41,7 +42,8 @@ def _default(task: ComponentsTask, memory_limit: float) -> type[Solver]:
     """What "auto" stands for: a rule in public numbers alone."""
     if packed_bytes(task.d) <= memory_limit and (not task.sparse or task.d <= FEW_COLUMNS):
         return Gauss
-    return Power if task.streamed or task.budget.adjacency == "replace-one" else Stochastic
+    in_parts = task.streamed and task.sparse
+    return Power if in_parts or task.budget.adjacency == "replace-one" else Stochastic
 
 
 def choose(solver: str | Solver, task: ComponentsTask, memory_limit: float) -> Solver:
@@ -56,11 +58,11 @@ def choose(solver: str | Solver, task: ComponentsTask, memory_limit: float) -> S
     if adjacency not in serves.adjacencies:
         able = _names(lambda other: adjacency in other.adjacencies)
         raise ValueError(f"{told} does not serve adjacency={adjacency!r}; {able} do")
-    if task.streamed and not serves.streams:
+    if task.streamed and task.sparse and not serves.streams:
         able = _names(lambda other: other.streams)
         raise ValueError(
-            f"{told} samples single rows, which a stream of blocks cannot give; {able} read whole passes, and"
-            " fit takes a memory-mapped array"
+            f"{told} samples single rows, which blocks of sparse rows with more than {WIDEST} columns cannot give;"
+            f" {able} read whole passes, and fit takes CSR rows of any width that are in memory"
         )
     if serves.whole_matrix and packed_bytes(task.d) > memory_limit:
         raise ValueError(

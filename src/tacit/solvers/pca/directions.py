@@ -22,9 +22,9 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from tacit._types import Floats
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
-from tacit.privacy.mechanisms import GaussianVector, Histogram
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems.task import ComponentsTask
 from tacit.solvers.pca.steps import STEPS_SHARE, columns, random_start
 
@@ -136,7 +136,7 @@ def first_releases(share: float, clip: float | None) -> tuple[tuple[Release, ...
     return (first, lengths), (STEPS_SHARE - _FIRST - _LENGTHS) * share
 
 
-def first_products(task: ComponentsTask, rows: CentredRows, gate: Gate) -> Products:
+def first_products(task: ComponentsTask, rows: PcaRows, gate: Gate) -> Products:
     """One noisy product of all rows with random directions."""
     p = columns(task)
     clip = rows.radius**2 * (1.0 if not task.budget.is_private else min(1.0, 1.3 * math.sqrt(p / task.d)))
@@ -147,11 +147,11 @@ def first_products(task: ComponentsTask, rows: CentredRows, gate: Gate) -> Produ
     return Products(start, product, noise**2 * np.eye(p), noise**2)
 
 
-def clip_of_lengths(task: ComponentsTask, rows: CentredRows, weighed: Floats, gate: Gate) -> float:
+def clip_of_lengths(task: ComponentsTask, rows: PcaRows, weighed: Floats, gate: Gate) -> float:
     """From a quantile of |x| |W V^T x| / R^2 by a noisy histogram; 1, which clips nothing, without noise."""
     edges = np.concatenate([[0.0], _GRID])
-    lengths = rows.lengths(weighed) / rows.radius**2
-    counts = gate.release("lengths", Histogram(edges), lengths)
+    mechanism = GaussianVector(Sensitivity.one_hot(), bound=task.n)
+    counts = gate.release("lengths", mechanism, rows.length_counts(weighed, edges))
     if not task.budget.is_private:
         return 1.0
     rising = np.maximum.accumulate(np.cumsum(counts))

@@ -4,8 +4,8 @@ Privacy
 -------
 Unit: one row. Neighbours: add-remove or replace-one. Released once: A = sum x x^T over rows bounded to norm R, in
 Frobenius norm of sensitivity R^2 (a row's contribution is x x^T, of norm |x|^2), and sqrt(2) R^2 for replace-one (two
-outer products have a non-negative inner product). Gaussian, so the plan is exactly mu-GDP. The sum is taken by BLAS
-(dense) or a loop over rows (sparse) in float64; its rounding is in the sensitivity.
+outer products have a non-negative inner product). Gaussian, so the plan is exactly mu-GDP. The sum over dense rows is
+exact (`tacit.blocks.centred`); that over wide sparse ones is of floats, and its rounding is in the sensitivity.
 
 - "gauss" (Analyze-Gauss): noise E = s (Z + Z^T) / 2 is isotropic on symmetric matrices: variance s^2 on the diagonal
   and s^2 / 2 off it, half of what noise on the triangle as a vector would need.
@@ -14,7 +14,8 @@ outer products have a non-negative inner product). Gaussian, so the plan is exac
   same. Off the diagonal that is sqrt(2) times the noise of "gauss" for the same guarantee.
 
 The eigenvectors are those of the released matrix. The matrix is kept as a packed triangle, which takes the noise in
-place: 8 d (d + 1) / 2 bytes and no second copy of that size, except up to 2,000 columns.
+place: 8 d (d + 1) / 2 bytes and no second copy of that size, except up to 2,000 columns; from 50 components on their
+search takes 128 d k bytes more.
 
 Assumptions: mean and radius were declared or released in the same plan.
 
@@ -27,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix
 from tacit.problems.task import ComponentsTask
@@ -83,7 +84,7 @@ class _SecondMoments(Algorithm[ComponentsTask]):
         """The second moments."""
         return (Release("second moments", "gaussian", share=share),)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Eigenvectors of the noisy matrix."""
         d = self.task.d
         sensitivity = data.moment_sensitivity()

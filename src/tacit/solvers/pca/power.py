@@ -7,7 +7,9 @@ Privacy
 Unit: one row. Neighbours: add-remove or replace-one. Released: T products A V = sum x (x^T V), V orthonormal of p
 columns and a function of earlier releases. A row's x x^T V has Frobenius norm at most |x|^2 <= R^2, and two of them are
 at most sqrt(2) R^2 apart, as multiplying by V brings outer products no further apart. Then the small matrix and the
-total of `steps`. All Gaussian, so the plan is exactly mu-GDP. The rounding of the sums is in the sensitivity.
+total of `steps`. All Gaussian, so the plan is exactly mu-GDP. Sums over dense rows are exact, V and x^T V being rounded
+to grids: terms are clipped to R^2, and for replace-one the grids add a few parts in a million. Those over wide sparse
+rows are of floats, and their rounding is in the sensitivity.
 
 T is declared, or a rule in n, d and the budget: few steps, as each costs a T-th of the budget, and more as noise
 vanishes.
@@ -17,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.task import ComponentsTask
@@ -40,8 +42,8 @@ from tacit.solvers.pca.steps import (
 class Power(Solver):
     """Noisy products with a few directions over all rows, again and again (private power iteration).
 
-    For many columns where rows cannot be sampled, on streams of blocks and for replace-one neighbours: it never holds
-    a d x d matrix.
+    For many columns where rows cannot be sampled: for replace-one neighbours, and in blocks of wide sparse rows. It
+    never holds a d x d matrix.
 
     Privacy: a noisy product in each step, then a small noisy matrix and a noisy total; accounted exactly.
 
@@ -76,7 +78,7 @@ class _Iterations(Algorithm[ComponentsTask]):
         products = Release("products", "gaussian", share=STEPS_SHARE * share, count=self.steps)
         return products, *last_releases(share)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Components in the span of the last iterate."""
         V = random_start(self.task, gate)
         sensitivity = data.product_sensitivity(columns(self.task))

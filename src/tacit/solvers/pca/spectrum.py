@@ -13,11 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit._types import Floats
 from tacit.kernels import moments
+from tacit.solvers.pca.krylov import MANY, largest_by_blocks
 
 FULL_MATRIX = 2_000  # columns up to which the matrix is unpacked
 LAST_RESORT = 6_000  # the same where multiplying alone did not find its eigenvectors
 _RESIDUAL = 1e-8  # of an eigenvector, over the largest eigenvalue
 _NOISY_RESIDUAL = 0.01  # the same over the noise floor: noise has moved eigenvectors fifty times farther
+_HIDDEN_RESIDUAL = 0.05  # of many that do not stand above the floor: all of them are noise, alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,15 @@ def _leading(packed: Floats, d: int, k: int, total: float, floor: float) -> tupl
     """
     if d <= FULL_MATRIX or k > d // 5:
         return _of_full_matrix(packed, d, k)
+
+    def allowed(values: Floats) -> Floats:
+        clear = max(_RESIDUAL * float(np.abs(values).max()), _NOISY_RESIDUAL * floor)
+        return np.where(values > floor, clear, max(clear, _HIDDEN_RESIDUAL * floor))
+
+    if MANY <= k <= d // 10 and floor > 0.0:
+        found = largest_by_blocks(packed, d, k, allowed)
+        if found is not None:
+            return found
 
     def times(v: Floats) -> Floats:  # the rows of an upper triangle are, for Fortran, the columns of a lower one
         return np.asarray(dspmv(d, 1.0, packed, v.ravel(), lower=1))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from tacit._types import Floats
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector
 from tacit.problems.task import ComponentsTask
@@ -54,7 +54,7 @@ def orthonormal(M: Floats) -> Floats:
     return np.ascontiguousarray(left @ right)
 
 
-def spectrum_in(task: ComponentsTask, rows: CentredRows, M: Floats, noise: float, gate: Gate) -> Spectrum:
+def spectrum_in(task: ComponentsTask, rows: PcaRows, M: Floats, noise: float, gate: Gate) -> Spectrum:
     """The last two releases in the span of M, and the components they give.
 
     `noise` is the standard deviation that was added to each entry of M, by which the reliability of a direction c is
@@ -63,7 +63,7 @@ def spectrum_in(task: ComponentsTask, rows: CentredRows, M: Floats, noise: float
     """
     V = orthonormal(M)
     p = V.shape[1]
-    small = rows.inner_sensitivity(p)
+    small = rows.inner_sensitivity()
     matrix = gate.release("small matrix", GaussianMatrix(small, bound=rows.bound), rows.inner(V))
     values, turn = eigh(matrix)
     values, turn = values[::-1][: task.k], turn[:, ::-1][:, : task.k]

@@ -17,7 +17,8 @@ Unit: one row. Neighbours: add-remove only: sampled releases are accounted for t
   not used: sums are scaled by what is expected.
 - the small matrix and the total of `steps`, over all rows.
 
-Accounted by the privacy loss distribution of all of them together. The rounding of the sums is in the sensitivity.
+Accounted by the privacy loss distribution of all of them together. Sums over dense rows are exact; those over wide
+sparse ones are of floats, and their rounding is in the sensitivity.
 
 The published DP-SPCA and DP-VRPCA scale the data by its largest column norm, which is a release that is not paid for,
 and use noise below what their epsilon needs. Here rows are bounded before, and noise is calibrated.
@@ -27,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.declared import declared_size
@@ -49,7 +50,7 @@ class Stochastic(Solver):
     """Noisy products with a few directions over samples of the rows, averaged (DP-SPCA, corrected).
 
     For many columns, above all for text: it never holds a d x d matrix, and weighs down the direction that all rows
-    share. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
+    share. It serves add-remove only, and takes no blocks of wide sparse rows, of which it cannot pick single ones.
 
     Privacy: a noisy product over all rows, a noisy histogram of lengths unless `clip` is declared, and noisy products
     over random samples, which stay secret; then a small noisy matrix and a noisy total.
@@ -107,7 +108,7 @@ class _AveragedSteps(Algorithm[ComponentsTask]):
         steps = Release("steps", "gaussian", share=left, count=self.steps, sampling=self.sampling)
         return *first, steps, *last_releases(share)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Components in the span of the averaged products."""
         task, sampling, square = self.task, self.sampling, data.radius**2
         mean = first_products(task, data, gate)

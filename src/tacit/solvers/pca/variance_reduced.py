@@ -41,7 +41,7 @@ import numpy as np
 from scipy.linalg import svd
 
 from tacit._types import Floats
-from tacit.blocks.centred import CentredRows
+from tacit.bounding.centring import PcaRows
 from tacit.privacy import Gate, Release, checks
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.declared import declared_size
@@ -69,7 +69,7 @@ class VarianceReduced(Solver):
     """Means of noisy products over all rows, with corrections over samples between them (DP-VRPCA, corrected).
 
     It serves what `Stochastic` serves, and reads all rows where that reads samples: slower, without sampling error, and
-    else about as accurate. It needs rows that can be picked one by one, so no stream, and serves add-remove only.
+    else about as accurate. It serves add-remove only, and takes no blocks of wide sparse rows, as `Stochastic`.
 
     Privacy: noisy products over all rows, a noisy histogram of lengths unless `clip` is declared, and noisy corrections
     over random samples, which stay secret; then a small noisy matrix and a noisy total.
@@ -141,7 +141,7 @@ class _Snapshots(Algorithm[ComponentsTask]):
             releases.append(Release("corrections", "gaussian", share=part, count=count, sampling=self.sampling))
         return *releases, *last_releases(share)
 
-    def run(self, data: CentredRows, gate: Gate) -> Spectrum:
+    def run(self, data: PcaRows, gate: Gate) -> Spectrum:
         """Components in the span of the last corrected mean."""
         task, square = self.task, data.radius**2
         now = first_products(task, data, gate).directions
@@ -168,7 +168,7 @@ class _Snapshots(Algorithm[ComponentsTask]):
         step = self.step_size / self.task.n
         return Directions.of(now.V + step * known.M, step * math.sqrt(known.variance))
 
-    def _corrected(self, mean: Products, now: Directions, clip: float, data: CentredRows, gate: Gate) -> Products:
+    def _corrected(self, mean: Products, now: Directions, clip: float, data: PcaRows, gate: Gate) -> Products:
         """The mean of snapshots brought to the V of now, by a product over a sample with what lies between them."""
         change = np.ascontiguousarray((now.V - mean.V) @ now.weights)
         size = float(svd(change, compute_uv=False)[0]) * (1.0 + 1e-12)

@@ -4,6 +4,8 @@ Privacy
 -------
 - The number of rows of the second class is one count: sensitivity 1, and 1 for replace-one.
 - A threshold is drawn from a fixed grid by the number of rows it classifies correctly: `Threshold`.
+- Sums over rows are exact: each entry of a term is cut towards zero to whole steps of 2^-50, or fewer where there are
+  more than 2^12 rows, so that all of them fit in an int64. No term is longer for it, and nothing is added for rounding.
 
 Both are planned only for a model with an intercept. A row whose norm overflows is absent: it adds to no sum and no
 count.
@@ -79,7 +81,10 @@ class ClassShare:
 
 
 class UnitRows:
-    """Rows clipped to norm 1, as factors on bounded rows, whose norm is at most sqrt(d); all of it is private."""
+    """Rows clipped to norm 1, as factors on bounded rows, whose norm is at most sqrt(d); all of it is private.
+
+    Sums over them are of whole numbers, and become floats in one rounding.
+    """
 
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
@@ -117,10 +122,11 @@ class UnitRows:
 
     def sums(self, p: float, ratio: float) -> Floats:
         """The sums of (class - p) x, and `ratio` times those of |x|, or of x^2 where rows are dense."""
-        out = np.empty((2, self._task.d))
+        out = np.empty((2, self._task.d), dtype=np.int64)
         values = np.where(self._positive, 1.0 - p, -p)
-        (kernels.sparse_sums if self._sparse else kernels.dense_sums)(self._rows, self._factors, values, ratio, out)
-        return out
+        add = kernels.sparse_sums if self._sparse else kernels.dense_sums
+        add(self._rows, self._factors, values, ratio, 1.0 / self.step, out)
+        return np.asarray(out * self.step)
 
     def sizes(self) -> Floats:
         """The sums of |x|."""
@@ -132,21 +138,24 @@ class UnitRows:
         kernels.weighted_norms(self._rows, weights, out)
         return np.where(self._factors > 0.0, out, 0.0) * self._factors
 
-    @staticmethod
-    def squares(norms: Floats) -> float:
-        """The sum of squares of these norms, none of which counts for more than 1; rounded once."""
-        return math.fsum(np.square(np.minimum(norms, 1.0)))
+    @property
+    def step(self) -> float:
+        """A power of two, in which the entries of sums are counted: n of them, none above 1, fit in 62 bits."""
+        return math.ldexp(1.0, max(self._task.n.bit_length() - 62, -50))
+
+    def squares(self, norms: Floats) -> float:
+        """The sum of squares of these norms, none of which counts for more than 1."""
+        return float((np.square(np.minimum(norms, 1.0)) / self.step).astype(np.int64).sum() * self.step)
 
     def scaled(self, norms: Floats, radius: float) -> Floats:
         """Factors that bring rows of these norms to 1 / radius of that, and to norm 1 at most."""
         return self._factors * _bounded(radius, norms)
 
-    def residuals(
-        self, factors: Floats, weights: Floats, bias: float, offset: float, clip: float
-    ) -> tuple[Floats, float]:
-        """The sum of clipped residuals times rows, which have these factors, and that of the intercept's entries."""
-        out = np.empty(self._task.d)
-        return out, kernels.residual_sums(self._rows, factors, self._positive, weights, bias, offset, clip, out)
+    def residuals(self, factors: Floats, fit: kernels.Residuals) -> Floats:
+        """The sum of clipped residuals times rows, which have these factors; the intercept's entry is last."""
+        out = np.empty(self._task.d + 1, dtype=np.int64)
+        kernels.residual_sums(self._rows, factors, self._positive, fit, 1.0 / self.step, out)
+        return np.asarray(out * self.step)
 
 
 def _bounded(radius: float, norms: Floats) -> Floats:

@@ -17,7 +17,8 @@ only with an intercept), and one Gaussian array (u, a m), a = 0.1, of which a ro
 - Replace-one: 2 c. With t = |x|.|z|, |r x - s z|^2 <= 2 c^2 (1 + t) and ||x| - |z||^2 <= 2 (1 - t), and squares are at
   most twice as far apart as sizes are; so the square is at most 2 c^2 (1 + t) + 8 a^2 (1 - t), which is 4 c^2 at t = 1
   and no more at t = 0, as a <= c / 2. Shorter rows: the bound is convex in each norm, and c^2 + 4 a^2 where one is 0.
-- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`).
+- The sums are exact. What is cut off the 2 d entries of each of two rows may lie in opposite directions, which is added
+  for replace-one: a step each.
 
 Assumptions: the rows are bounded beforehand; the scales for that are releases of the same plan.
 
@@ -80,7 +81,8 @@ class _Rule(Algorithm[LinearTask]):
         share = unit.class_share(gate)
         clip, n = share.clip, task.n
         size = math.hypot(clip, _RATIO)
-        sensitivity = Moves(n, depth=n).apart(size, 2.0 * clip)
+        cut = 2.0 * math.sqrt(2.0 * task.d) * unit.step
+        sensitivity = Moves.exact(n).apart(size, 2.0 * clip + cut)
         mechanism = GaussianVector(sensitivity, bound=n * size)
         total, sizes = gate.release("sums", mechanism, unit.sums(share.p, _RATIO))
         deviation = gate.noise("sums", sensitivity)

@@ -17,8 +17,8 @@ only with an intercept), and Gaussian sums over the rows:
 - squared norms, between 0 and 1, as b <= 1: 1 for both.
 - T gradients: residuals clipped to c = max(p, 1 - p) times rows of norm 1 with the intercept's entry h after it:
   c sqrt(1 + h^2), and twice that.
-- The sums are taken in float64; their rounding is in the sensitivity (`tacit.blocks.Moves`), and twice that for
-  gradients, as sums are multiplied by b. Each row's margin and gradient come from a loop over that row alone.
+- The sums are exact; those of gradients are multiplied by b afterwards, which is one rounding. Each row's margin and
+  gradient come from a loop over that row alone.
 
 The steps get shorter where the gradients show that the loss is curved more than they can follow. That is decided from
 the released gradients alone.
@@ -43,6 +43,7 @@ import numpy as np
 
 from tacit._types import Floats
 from tacit.blocks import Bounded, Moves
+from tacit.kernels.rows import Residuals
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import LOGISTIC
@@ -151,7 +152,7 @@ class _Steps(Algorithm[LinearTask]):
     def _column_weights(self, unit: text.UnitRows, gate: Gate) -> Floats:
         """b, from the released sizes of the columns."""
         n = self.task.n
-        sensitivity = Moves(n, depth=n).non_negative(1.0)
+        sensitivity = Moves.exact(n).non_negative(1.0)
         sizes = gate.release("column sizes", GaussianVector(sensitivity, bound=n), unit.sizes())
         deviation = gate.noise("column sizes", sensitivity)
         doubt = max(_DOUBT * deviation * math.sqrt(2.0 * math.log(max(self.task.d, 2))), 1e-9)
@@ -161,7 +162,7 @@ class _Steps(Algorithm[LinearTask]):
     def _typical_norm(self, squares: float, gate: Gate) -> float:
         """R, from the released sum of squared norms, which counts as no less than its noise."""
         n = self.task.n
-        sensitivity = Moves(n, depth=1).between(0.0, 1.0)
+        sensitivity = Moves.exact(n).between(0.0, 1.0)
         found = float(gate.release("row norms", GaussianVector(sensitivity, bound=n), squares))
         deviation = gate.noise("row norms", sensitivity)
         return min(1.0, math.sqrt(max(found, deviation, 1e-9) / n)) ** self.fade
@@ -180,7 +181,7 @@ class _Descent:
         self._momentum = max(_MOMENTUM, 1.0 - _STEPS * (1.0 - _MOMENTUM) / rules.steps)
         self.bias = _BIAS**rules.fade if task.fit_intercept else 0.0
         size = self._clip * math.hypot(1.0, self.bias)
-        moved = Moves(task.n, depth=task.n).vector(size, summed=2.0 * size)
+        moved = Moves.exact(task.n).vector(size)
         self._mechanism = GaussianVector(moved, bound=task.n * size)
         self._deviation = gate.noise("gradients", self._mechanism.sensitivity)
         one = self._deviation / math.sqrt(self._steps)  # the noise of one release with the budget of all
@@ -198,10 +199,9 @@ class _Descent:
         w = np.zeros(d + 1)
         at, before, slope = w, None, w
         for _ in range(self._steps):
-            total = np.empty(d + 1)
             offset = self._offset + self.bias * at[-1]
-            sums, total[-1] = self._unit.residuals(self._factors, at[:-1] * self._b, self.bias, offset, self._clip)
-            np.multiply(sums, self._b, out=total[:-1])
+            total = self._unit.residuals(self._factors, Residuals(at[:-1] * self._b, self.bias, offset, self._clip))
+            total[:-1] *= self._b
             total = gate.release("gradients", self._mechanism, total)
             total[:-1] -= penalty * at[:-1]
             if before is not None:
