@@ -138,6 +138,12 @@ def logistic(
     return weights, centre(weights, _deviation(covariance, weights))
 
 
+def curvature(covariance: Floats, weights: Floats, centre: float) -> float:
+    """E sigma'(z) for normal columns and z = w.(x - E x) + centre."""
+    sigma = expit(centre + _deviation(covariance, weights) * _NODES)
+    return float(_WEIGHTS @ (sigma * (1.0 - sigma)))
+
+
 def _deviation(covariance: Floats, weights: Floats) -> float:
     """The standard deviation of the margin."""
     return math.sqrt(max(float(weights @ covariance @ weights), 0.0))

@@ -71,28 +71,34 @@ class Moments:
 
     def at(self, radius: float) -> tuple[dict[str, Floats], float]:
         """The weights of each party's columns, all of them in the l1 ball, and the intercept."""
-        weights, intercept = _solved(self.study, radius, self.covariance, self.slope, self.mean, self.target_mean)
+        intercept = self.study.fit_intercept
+        if self.study.loss == "squared":
+            squares = self.covariance if intercept else self.covariance + np.outer(self.mean, self.mean)
+            weights, centre = moments.least_squares(squares, self.slope, radius), self.target_mean
+        else:
+            mean = None if intercept else self.mean
+            weights, centre = moments.logistic(self.covariance, self.slope / 2.0, self.positive, radius, mean)
+        return self.by_party(weights), self.intercept(weights, centre)
+
+    def intercept(self, weights: Floats, centre: float) -> float:
+        """That with which the mean margin, or prediction, is the centre; 0 in a model without one."""
+        return centre - float(self.mean @ weights) if self.study.fit_intercept else 0.0
+
+    @property
+    def positive(self) -> float:
+        """The part of labels that are positive, of two classes; half where there is no intercept to find it with."""
+        if not self.study.fit_intercept:
+            return 0.5
+        least = 0.5 / self.study.n_rows
+        return min(1.0 - least, max(least, (self.target_mean + 1.0) / 2.0))
+
+    def by_party(self, weights: Floats) -> dict[str, Floats]:
+        """Weights of the columns that moments are of, as those of each party's columns."""
         ends = np.cumsum([len(columns) for columns in self.features.values()])
         coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
         for (name, columns), own in zip(self.features.items(), np.split(weights, ends[:-1]), strict=True):
             coefs[name][columns] = own
-        return coefs, intercept
-
-
-def _solved(
-    study: Study, radius: float, covariance: Floats, slope: Floats, mean: Floats, target_mean: float
-) -> tuple[Floats, float]:
-    """The weights of all columns, in the l1 ball, and the intercept; from moments per row, in the users' units."""
-    if study.loss == "squared":
-        squares = covariance if study.fit_intercept else covariance + np.outer(mean, mean)
-        weights = moments.least_squares(squares, slope, radius)
-        return weights, target_mean - float(mean @ weights) if study.fit_intercept else 0.0
-    if not study.fit_intercept:  # labels are -1 and 1, not centred: as if half of them were positive
-        return moments.logistic(covariance, slope / 2.0, 0.5, radius, mean)[0], 0.0
-    least = 0.5 / study.n_rows
-    positive = min(1.0 - least, max(least, (target_mean + 1.0) / 2.0))
-    weights, centre = moments.logistic(covariance, slope / 2.0, positive, radius)
-    return weights, centre - float(mean @ weights)
+        return coefs
 
 
 def _told(agreed: Agreement, name: str, y_bounds: tuple[float, float], first: Mapping[str, Arrays]) -> Arrays:

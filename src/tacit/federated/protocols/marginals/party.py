@@ -85,8 +85,8 @@ def marginals(agreed: Agreement, holding: Holding, question: Question, gate: Gat
     rows = columns.unit_rows(own, norm)
     sides = np.column_stack([target.values / target.bound, np.full(len(target.values), SUMS)])
     n = agreed.study.n_rows
-    products = GaussianVector(_times(PRODUCTS, _slack(n)), bound=float(n))
-    squares = GaussianMatrix(_times(SQUARES, _slack(n)), bound=float(n))
+    products = GaussianVector(times(PRODUCTS, slack(n)), bound=float(n))
+    squares = GaussianMatrix(times(SQUARES, slack(n)), bound=float(n))
     releases = {
         "row norm": np.array([norm, filled]),
         "correlations": gate.release("correlations", products, columns.product(rows, sides)),
@@ -120,7 +120,7 @@ def again(agreed: Agreement, holding: Holding, question: Question, gate: Gate, m
     rows = _remembered_rows(agreed, holding, question, memory)
     target = _target(agreed, holding, memory)
     n = agreed.study.n_rows
-    products = GaussianVector(_times(AGAIN, _slack(n)), bound=float(n))
+    products = GaussianVector(times(AGAIN, slack(n)), bound=float(n))
     return Answer({"cross": gate.release("cross", products, columns.product(rows, target.values / target.bound))})
 
 
@@ -219,12 +219,12 @@ def own_target(
     return told if core is None else told | {"y core": np.array(core)}
 
 
-def _slack(n: int) -> float:
+def slack(n: int) -> float:
     """What float sums over rows of norm 1 may add to a sensitivity, as a factor."""
     return _ROUNDED_UP * (1.0 + float_sum_slack(n, 1.0))
 
 
-def _times(sensitivity: Sensitivity, factor: float) -> Sensitivity:
+def times(sensitivity: Sensitivity, factor: float) -> Sensitivity:
     return Sensitivity(sensitivity.add_remove * factor, sensitivity.replace_one * factor)
 
 

@@ -12,6 +12,7 @@ from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError, Rounds, largest_sum, taken
 from tacit.federated.protocols.marginals.coordinator import Moments
 from tacit.federated.protocols.marginals.masked import words
+from tacit.federated.protocols.marginals.masked.logistic import corrected
 from tacit.federated.protocols.marginals.masked.party import (
     BOXES,
     CODE,
@@ -34,7 +35,7 @@ Answers = Mapping[str, Arrays]
 
 
 def coordinate(agreed: MaskedAgreement) -> Rounds:
-    """Three rounds, then the solve."""
+    """Three rounds, then the solve; for the logistic loss with rounds of slopes."""
     study = agreed.study
     first = yield {name: Question(UNITS) for name in study.names}
     hellos = {
@@ -56,16 +57,17 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     everything = {member.name: np.arange(member.n_features) for member in study.members}
     squares, products = covariance * np.outer(units, units), slope * target * units
     given = Moments(study, squares, products, sums * units, mean, everything)
+    solved = (yield from corrected(agreed, given, norms)) if agreed.has_slopes else given
     facts = {
         "y_bounds": y_bounds,
         "features": everything,
-        "moments": given,
+        "moments": solved,
         "row_norms": norms,
         "cross": "masked",
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Model(*given.at(study.l1_radius), facts)
+    return Model(*solved.at(study.l1_radius), facts)
 
 
 def settled(agreed: MaskedAgreement, answers: Answers) -> Answers:

@@ -9,12 +9,14 @@ on each share of a product. A coalition T of parties (none: the coordinator) kno
              + sum of C_k C_l / t^2        over k not in T and l in T: the noise of l is known, that of k remains
              + sum of C_k C_l / (2 t^2)    over pairs k < l not in T: only the sum of both shares is open
 
+             + q sum of 1 / r^2            over k not in T: slopes of the logistic loss, asked q times, in sensitivities
+
 for add-remove neighbours. The plan is calibrated to the T that sees most. A pair is charged once.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tacit.federated.protocols.base import Arrays, Protocol
@@ -29,6 +31,9 @@ _REACH = 3.0  # how far labels may be from their middle, in widths that half of 
 _CALM = 2.0**14  # rows times mu from which on they may be further
 _ROW_NORM, _LABEL_MEAN = 0.01, 0.01  # shares of the budget; the first for each party
 _CROSS = 2.0  # (s / t)^2
+_SLOPES = 0.5  # of what is left for moments, what slopes of the logistic loss get
+SLOPES_COUNT = 3  # how often parties are asked for them
+SLOPES = Sensitivity.vector(0.5 * math.hypot(1.0, SUMS))  # a row times a number in [-1/2, 1/2]
 _RANGE_BITS = 62  # sums and noise stay within, of the 64 of a word
 _FINEST = 2.0**26  # steps to a row norm, where no noise says how many
 SHRINK = 1.0 - 2.0**-30  # of rows before they are cut to whole numbers: what float64 may have rounded up
@@ -102,6 +107,11 @@ class MaskedAgreement(Protocol):
         """Of the products between two parties: the outer product of the parts of a row, which may be anywhere."""
         return Sensitivity.vector(self.norm(one) * self.norm(other))
 
+    @property
+    def has_slopes(self) -> bool:
+        """Whether parties release slopes after the moments, which say all of the squared loss alone."""
+        return self.study.loss == "logistic"
+
     def share_name(self, other: str) -> str:
         """The release of a party's share in the products with another one."""
         return f"products with party {self.study.names.index(other) + 1}"
@@ -134,9 +144,18 @@ class MaskedAgreement(Protocol):
             for T in self.coalitions()
         ]
         costs = [*own.values(), *pairs.values()]
-        unit = left / max(sum(part * cost for part, cost in zip(view, costs, strict=True)) for view in views)
+        slopes = 0.0
+        if self.has_slopes:
+            slopes = _SLOPES / (1.0 - _SLOPES) * _worst(views, costs) / len(names)
+            for view, T in zip(views, self.coalitions(), strict=True):
+                view += [0.0 if k in T else 1.0 for k in names]
+            costs += [slopes] * len(names)
+        unit = left / _worst(views, costs)
         then = [Release(f"{name}/moments", "gaussian", share=unit * cost) for name, cost in own.items()]
         then += [Release(f"{k}/{self.share_name(m)}", "gaussian", share=unit * cost) for (k, m), cost in pairs.items()]
+        if self.has_slopes:
+            of_slopes = Release("slopes", "gaussian", share=unit * slopes, count=SLOPES_COUNT)
+            then += [replace(of_slopes, name=f"{name}/{of_slopes.name}") for name in names]
         return Plan(*first, *then, views=[[1.0] * len(first) + view for view in views])
 
     @cached_property
@@ -153,3 +172,8 @@ class MaskedAgreement(Protocol):
             raise ValueError("products='masked' has no room for so little noise on so many rows: lower epsilon")
         bits = min(GaussianWords.most_bits, bits)
         return Grid(min(finest, math.sqrt(math.ldexp(SHRINK, bits) / noise)), bits)
+
+
+def _worst(views: Sequence[Sequence[float]], costs: Sequence[float]) -> float:
+    """What the coalition that sees most sees of all costs."""
+    return max(sum(part * cost for part, cost in zip(view, costs, strict=True)) for view in views)
