@@ -81,6 +81,20 @@ def test_without_noise_sums_are_those_of_rows_one_by_one():
     np.testing.assert_allclose(released(study, sparse.csc_array(X), asked(direction, 0.3)), found, rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("storage", [np.ascontiguousarray, np.asfortranarray, sparse.csc_array])
+def test_margins_of_other_rows_keep_their_bits_where_a_person_is_absent(storage):
+    # Weights that cancel leave nothing but roundings of a margin, whose sign a product by BLAS takes from its blocks.
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(1, 23)) * rng.uniform(0.5, 1.0, size=(301, 1))
+    weights = rng.normal(size=23)
+    weights[-1] = -float(rows[0, :-1] @ weights[:-1]) / rows[0, -1]
+    found = columns.images(storage(rows), 1e60 * weights)
+    assert np.sign(found).min() < 0.0 < np.sign(found).max()
+    for absent in (0, 1, 7, 150, 300):
+        kept = np.delete(np.arange(301), absent)
+        np.testing.assert_array_equal(columns.images(storage(rows[kept]), 1e60 * weights), found[kept])
+
+
 def test_the_same_bits_if_it_is_asked_again_and_other_noise_for_another_question():
     X = some_data()[0]["a"]
     one, same = (released(classes_study(), X, asked(np.ones(3)), source=5) for _ in range(2))

@@ -45,6 +45,26 @@ def unit_rows(X: Any, norm: float) -> Any:
     return X * factors[:, None]
 
 
+def add_column(total: Floats, X: Any, column: int, weight: float) -> None:
+    """Add weight X[:, column], each row by itself."""
+    if isinstance(X, np.ndarray):
+        total += weight * X[:, column]
+    else:
+        part = slice(X.indptr[column], X.indptr[column + 1])
+        total[X.indices[part]] += weight * X.data[part]
+
+
+def images(X: Any, weights: Floats) -> Floats:
+    """X w, each row by itself: a product by BLAS may round a row otherwise where another one is absent.
+
+    Where a question may be anything, large weights that cancel would turn such a rounding into another sign.
+    """
+    total = np.zeros(X.shape[0])
+    for column, weight in enumerate(weights.tolist()):
+        add_column(total, X, column, weight)
+    return total
+
+
 def margins(X: Any, coef: Floats, features: Any, bound: float, norm: float) -> Floats:
     """The linear function of rows whose entries, and then norms over some columns, are clipped."""
     within = clipped(X, bound)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats
+from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.sketches import Sketch
 from tacit.federated.study import Study
@@ -88,7 +89,7 @@ def residuals(study: Study, X: Any, targets: Floats | None, view: View, sketch: 
         if sketch is not None and view.others is not None:
             predictions += sketch.back(view.others)
         for column, weight in zip(view.columns, view.weights, strict=True):
-            _add_column(predictions, X, int(column), float(weight))
+            columns.add_column(predictions, X, int(column), float(weight))
         margins = predictions + view.intercept
         if view.labels is None:
             assert targets is not None
@@ -124,15 +125,6 @@ def _expected_derivative(study: Study, margins: Floats, guesses: Floats) -> Floa
         return loss.derivative(margins, guesses)
     up, down = loss.derivative(margins, 1.0), loss.derivative(margins, -1.0)
     return 0.5 * ((1.0 + guesses) * up + (1.0 - guesses) * down)
-
-
-def _add_column(total: Floats, X: Any, column: int, weight: float) -> None:
-    """Add weight X[:, column], each row by itself."""
-    if isinstance(X, np.ndarray):
-        total += weight * X[:, column]
-    else:
-        part = slice(X.indptr[column], X.indptr[column + 1])
-        total[X.indices[part]] += weight * X.data[part]
 
 
 def _numbers(array: Any, size: int) -> Floats:

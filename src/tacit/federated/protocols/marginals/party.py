@@ -109,7 +109,7 @@ def cross(agreed: Agreement, how: Cross, holding: Holding, question: Question, g
     rows = _remembered_rows(agreed, holding, question, memory)
     if score is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinity less infinity: such a row counts as zero
-            rows = np.nan_to_num(np.clip(rows @ score[:-1] + score[-1], -1.0, 1.0))[:, None]
+            rows = np.nan_to_num(np.clip(columns.images(rows, score[:-1]) + score[-1], -1.0, 1.0))[:, None]
     return Answer({"cross": how.sketch.release(gate, "cross", rows, 1.0, _ROUNDED_UP)})
 
 

@@ -13,11 +13,11 @@ Privacy
 -------
 The factor of a row lies in [-1/2, 1/2] for every question, and a row has a norm of at most 1, sqrt(1 + b^2) with the
 constant: a row that comes or goes moves the release by sqrt(1 + b^2) / 2 at most, one that is replaced by twice that.
+The factor is a function of that row alone, to the last bit, or weights that cancel could turn others' factors around.
 Every party draws the full noise, and nobody else knows it.
 """
 
 import numpy as np
-from scipy.special import expit
 
 from tacit._types import Floats
 from tacit.federated.protocols import columns
@@ -27,6 +27,7 @@ from tacit.federated.protocols.marginals.party import bounded, slack, times
 from tacit.federated.protocols.marginals.rules import SUMS
 from tacit.privacy import Gate
 from tacit.privacy.mechanisms import GaussianVector
+from tacit.problems.slopes import sigmoid_each
 
 STEP, RELEASE = "slopes", "slopes"
 DIRECTION, PLACE = "direction", "place"  # asked with: u; offset and deviation
@@ -44,7 +45,7 @@ def slopes(agreed: MaskedAgreement, holding: Holding, question: Question, gate: 
         raise RefusedError(f"the step 'slopes' takes the arrays {DIRECTION!r} and {PLACE!r}")
     direction = _asked(question, DIRECTION, rows.shape[1])
     offset, deviation = _asked(question, PLACE, 2).tolist()
-    factors = expected(np.asarray(rows @ direction, dtype=np.float64) + offset, deviation)
+    factors = expected(columns.images(rows, direction) + offset, deviation)
     sums = np.append(np.asarray(rows.T @ factors, dtype=np.float64), SUMS * factors.sum())
     n = agreed.study.n_rows
     noise = GaussianVector(times(SLOPES, slack(n)), bound=float(n))
@@ -53,9 +54,10 @@ def slopes(agreed: MaskedAgreement, holding: Holding, question: Question, gate: 
 
 def expected(centres: Floats, deviation: float) -> Floats:
     """What sigma - 1/2 is on average over normal margins; between -1/2 and 1/2, whatever is asked."""
-    total = np.zeros_like(centres)
+    total, each = np.zeros((2, len(centres)))
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        total += weight * expit(centres + deviation * node)
+        sigmoid_each(centres + deviation * node, each)
+        total += weight * each
     return np.clip(total - 0.5, -0.5, 0.5)
 
 
