@@ -23,7 +23,8 @@ from benchmarks.dp_fw.problems import Split
 from benchmarks.frame import Floats
 from benchmarks.frame.solvers import Run, asked, fitted, margins
 from tacit.blocks import Bounded
-from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release, float_sum_slack
+from tacit.kernels.rows import Residuals
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Release
 from tacit.privacy.accounting import epsilon_of
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity, VertexWalk, Vertices
 from tacit.problems import Penalty
@@ -180,8 +181,7 @@ class Baseline:
 
 def _difference(task: LinearTask, unit: text.UnitRows, share: text.ClassShare, gate: Gate) -> Floats:
     """The sum of (class - p) x, with noise."""
-    slack = float_sum_slack(task.n, share.clip, task.n)
-    mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
+    mechanism = GaussianVector(Sensitivity.vector(share.clip), bound=task.n * share.clip)
     return gate.release("sums", mechanism, unit.sums(share.p, 0.0)[0])
 
 
@@ -199,13 +199,12 @@ def _top_k(task: LinearTask, unit: text.UnitRows, share: text.ClassShare, gate: 
     kept = np.zeros(task.d)
     kept[np.argpartition(sums, -kept_columns(task))[-kept_columns(task) :]] = 1.0
     factors = unit.scaled(unit.weighted(kept), 1.0)
-    slack = 2.0 * float_sum_slack(task.n, share.clip, task.n)
-    mechanism = GaussianVector(Sensitivity.vector(share.clip + slack), bound=task.n * share.clip)
+    mechanism = GaussianVector(Sensitivity.vector(share.clip), bound=task.n * share.clip)
     one = gate.multiplier("gradients") * share.clip / math.sqrt(STEPS)
     rate = min(1.0, task.n * share.clip / one / 4_000.0) / (one * STEPS)
     at = before = np.zeros(task.d)
     for _ in range(STEPS):
-        total, _ = unit.residuals(factors, at * kept, 0.0, share.offset, share.clip)
+        total = unit.residuals(factors, Residuals(at * kept, 0.0, share.offset, share.clip))[:-1]
         moved = at + rate * kept * gate.release("gradients", mechanism, total * kept)
         at, before = moved + MOMENTUM * (moved - before), moved
     return before

@@ -436,6 +436,24 @@ def test_rows_may_come_in_any_order_and_parts_read_tables():
     np.testing.assert_allclose(total, fitted_model(one, study).predict(list(tables.values())), rtol=1e-9)
 
 
+def test_a_part_with_other_units_than_the_party_released_is_not_taken():
+    tables, y = some_tables(200)
+    study = a_study(200)
+    nodes = [Node(study, party, warn=False) for party in some_parties(study, tables, y)]
+    outcome = Coordinator(study).run(InProcess(nodes))
+    sent = farewells(study, outcome.model, b"")["b"]
+    message = messages.read(sent)
+    told = json.loads(message.arrays["part"].tobytes())
+    halves = [[value / 2.0 for value in part] for part in told["units"]["numbers"]]
+    for changed in ({"found": [["somebody"]]}, {"numbers": halves}):
+        false = json.dumps(told | {"units": told["units"] | changed}).encode()
+        arrays = {"part": np.frombuffer(false, dtype=np.uint8)}
+        assert nodes[1].ends_with(messages.write(replace(message, arrays=arrays)))
+        assert nodes[1].returned.part is None
+    assert nodes[1].ends_with(sent)
+    assert nodes[1].returned.part is not None
+
+
 def test_other_texts_are_other_data():
     tables, y = some_tables(40)
     study = a_study(40)

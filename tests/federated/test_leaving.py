@@ -12,6 +12,7 @@ from tacit.federated import (
     Marginals,
     Member,
     Node,
+    RefusedError,
     Study,
     coordinator,
     fitted_model,
@@ -128,6 +129,17 @@ def test_who_is_required_is_waited_for():
     everybody = a_study(name="real", protocol=Marginals(cross="zero"))
     with pytest.raises(MissingPartiesError, match="a"):
         gone(everybody, {"a": 1})
+
+
+def test_a_required_party_is_not_dropped_by_a_transport_that_says_nothing():
+    class Silent(InProcess):
+        def exchange(self, requests):
+            replies = super().exchange(requests)
+            return {name: reply for name, reply in replies.items() if name != "c"}
+
+    study = the_study()
+    with pytest.raises(RefusedError, match="no answer from: c"):
+        Coordinator(study).run(Silent([Node(study, party) for party in some_parties()]))
 
 
 def test_who_may_leave_is_agreed():

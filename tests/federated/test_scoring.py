@@ -210,3 +210,20 @@ def test_a_process_that_dies_is_started_again_and_the_sums_are_the_same(at, who,
     expected = np.array([sum(margin(name, one) for name in PARTIES) for one in PEOPLE])[order]
     np.testing.assert_allclose(again[1].total, expected)
     assert [len(scorer._store.disclosures()) for scorer in again] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("wild", [1e301, np.inf, np.nan])
+def test_what_is_in_a_box_that_opens_changes_no_reply(wild):
+    # Else a coordinator that sends a model of huge weights would hear by a refusal on which side of a line somebody is.
+    replies = []
+    for spoilt in (False, True):
+        made = scorers()
+        if spoilt:
+            made[0]._margins[3] = wild
+        wire = Recorder(made)
+        assert score(STUDY, "b", PARTIES, wire) == 2
+        read = [messages.read(one) for one in wire.replies[2].values()]
+        replies.append([(type(one), one.arrays) for one in read])
+        assert made[1].unusable == (("a",) if spoilt else ())
+        assert (made[1].total is None) == spoilt
+    assert replies[0] == replies[1]

@@ -120,6 +120,8 @@ def _over_network(arguments: Namespace, frame: Any, part: Part, parties: Sequenc
     if name != recipient:
         print(f"{recipient} was sent {len(frame):,} margins.")
         return 0
+    if scorer.unusable:
+        raise ValueError(f"no margins of these people came from {', '.join(scorer.unusable)}, but something else")
     if scorer.total is None:
         raise ValueError("the coordinator ended before all margins were there: start both again")
     frame.loc[people.order, _MARGIN] = scorer.total + part.intercept

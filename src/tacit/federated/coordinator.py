@@ -169,7 +169,7 @@ class Coordinator:
         if not stored and self._progress is not None:
             self._progress(exchange, next(iter(questions.values())).step)
         replies = stored or self._asked(transport, requests)
-        for name in set(requests) - set(replies) if self.study.optional else ():
+        for name in (set(requests) - set(replies)) & self.study.optional:
             del requests[name], told[name]
         answers = self._read(requests, told, replies)
         if not stored:

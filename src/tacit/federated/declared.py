@@ -15,6 +15,7 @@ from tacit.privacy import checks
 from tacit.privacy.texts import HARMLESS, harmless
 
 NUMBER, TEXT = "number", "text"
+_MOST_AT_ALL = 10_000
 MOST = 20  # categories of a column of text that are found, if the study does not say
 _LARGEST, _NARROWEST = 1e20, 1e-20  # of bounds
 _SAID = (
@@ -64,6 +65,8 @@ class Declared:
             put(self, "categories", values)
         if self.most is not None:
             put(self, "most", checks.count(f"the categories of column {self.name!r}", self.most))
+            if self.most > _MOST_AT_ALL:
+                raise ValueError(f"at most {_MOST_AT_ALL:,} categories of column {self.name!r} can be found")
 
     @classmethod
     def of(cls, name: str, said: Any) -> "Declared":

@@ -136,6 +136,11 @@ class PartyJournal:
         version, known = self._store.version(), self._known.pop(study, None)
         return (version, self._store.state(study)) if known is None or known[0] != version else known
 
+    def memory(self, study: str) -> Arrays:
+        """What the party remembers of its own rounds."""
+        with self._store.transaction():
+            return dict(self._store.state(study).memory)
+
     def wipe(self, study: str, names: Collection[str]) -> None:
         """Forget what was remembered under these names, for ever."""
         with self._store.transaction():

@@ -26,8 +26,9 @@ from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Question, RefusedError
+from tacit.federated.protocols.prepared import remembered
 from tacit.federated.responder import Responder
-from tacit.federated.returned import Returned
+from tacit.federated.returned import Part, Returned
 from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise
@@ -106,8 +107,20 @@ class Node(Responder):
     def ends_with(self, content: bytes | None) -> bool:
         """Whether this is the study's farewell; `returned` is what was in it."""
         read = None if content is None else Returned.read(content, self.study, self.name)
+        if read is not None and not self._is_own(read.part):
+            read = Returned()
         self.returned = read or self.returned
         return read is not None
+
+    def _is_own(self, part: Part | None) -> bool:
+        """Whether units of columns are those that this party released: with others it would score other columns."""
+        if part is None or part.units is None:
+            return True
+        try:
+            known = remembered(self.study, self.name, self._journal.memory(self.study.digest))
+        except ValueError:
+            return False
+        return known.to_dict() == part.units.to_dict()
 
     def farewell(self) -> None:
         """The study is done: wipe the keys and seeds that were made for it."""

@@ -63,6 +63,9 @@ class Scorer(Responder):
     ----------
     total : array or None
         The sums of all parties' margins, in the order of `asked`; at the recipient, at the end.
+    unusable : tuple of str
+        The parties whose boxes held no margins of these people; there is no total then. Nobody else is told: what the
+        coordinator hears of boxes that open does not depend on what is in them.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Scorer(Responder):
         self._margins = np.asarray(margins, dtype=np.float64)
         self._sealer = Sealer.new(self._digest, name, asked.secret(self._digest))
         self.total: Floats | None = None
+        self.unusable: tuple[str, ...] = ()
 
     def _answer(self, asked: Request, digest: bytes) -> bytes:
         if asked.round >= len(STEPS) or asked.step != STEPS[asked.round]:
@@ -119,16 +123,17 @@ class Scorer(Responder):
             _rows(told, what, (len(others), width))
             for what, width in (("keys", KEY_BYTES), ("codes", CODE_BYTES), ("boxes", size))
         )
-        total = self._margins.copy()
+        total, unusable = self._margins.copy(), []
         for name, key, code, box in zip(others, keys, codes, boxes, strict=True):
             hello = Hello(key, code)
             self._sealer.check(name, hello)
             content = self._sealer.opened(box, name, hello)
             margins = np.frombuffer(content[_TAG_BYTES:], dtype="<f8")
-            if content[:_TAG_BYTES] != self._tag or not np.all(np.abs(margins) <= _LARGEST):
-                raise RefusedError(f"party {name!r} answered about other people, or with what are no margins")
-            total += margins
-        self.total = total
+            if content[:_TAG_BYTES] == self._tag and np.all(np.abs(margins) <= _LARGEST):
+                total += margins
+            else:
+                unusable.append(name)
+        self.total, self.unusable = None if unusable else total, tuple(unusable)
         return {}
 
 

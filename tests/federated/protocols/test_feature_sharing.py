@@ -452,6 +452,13 @@ def test_a_cyclic_study_gives_every_party_a_turn() -> None:
     assert [block.party for (block,) in turns] == ["p0", "p1", "p0", "p1", "p0"]
 
 
+def test_a_party_that_nothing_would_be_asked_of_is_named_before_anything_is_read() -> None:
+    rare = ((0.5, (0,)), (0.499999, (2,)), (0.000001, (1,)))
+    study = a_study((2, 2, 2), 60, sampling=rare, n_iter=6, seed=1)
+    with pytest.raises(ValueError, match="no block of p1 is drawn in 6 iterations"):
+        FeatureSharingProtocol(study).plan()
+
+
 @pytest.mark.parametrize(
     ("told", "match"),
     [

@@ -74,7 +74,7 @@ class Answer:
     beside: Arrays = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Holding:
     """A party's own data, checked and in the order all parties agreed on; not yet bounded.
 

@@ -17,6 +17,7 @@ from tacit.federated import units
 from tacit.federated.declared import Cells
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Model, Protocol, Question, RefusedError, Rounds
+from tacit.federated.study import Study
 from tacit.federated.units import CATEGORIES, SPREAD, Units, in_users_units
 from tacit.privacy import Gate, Plan, Promise
 
@@ -64,11 +65,10 @@ class Prepared(Protocol):
                 raise RefusedError("the step 'columns' takes no arrays")
             found = units.find(self.study, holding.name, cells, gate)
             return Answer(found, found)
-        own = {name: memory[name] for name in (SPREAD, CATEGORIES) if name in memory}
-        if not own and units.finds(self.study.member(holding.name).columns):
+        if not _own(memory) and units.finds(self.study.member(holding.name).columns):
             raise RefusedError("a study whose columns are to be found begins with the step 'columns'")
-        rows = units.told(self.study, holding.name, own).transform(cells)
-        left = {name: values for name, values in memory.items() if name not in own}
+        rows = remembered(self.study, holding.name, memory).transform(cells)
+        left = {name: values for name, values in memory.items() if name not in _own(memory)}
         return self._inner.answer(replace(holding, X=rows, texts=()), question, gate, left)
 
     def _units(self, name: str, answer: Arrays) -> Units:
@@ -76,6 +76,15 @@ class Prepared(Protocol):
             return units.told(self.study, name, answer)
         except ValueError:
             raise RefusedError(f"party {name!r} answered with units that no data gives") from None
+
+
+def remembered(study: Study, name: str, memory: Arrays) -> Units:
+    """A party's units, from what it remembers of its own round; ValueError where it had none yet."""
+    return units.told(study, name, _own(memory))
+
+
+def _own(memory: Arrays) -> dict[str, Any]:
+    return {name: memory[name] for name in (SPREAD, CATEGORIES) if name in memory}
 
 
 def margins(known: Units, X: Any, coef: Floats, features: Any, limits: tuple[float, float]) -> Floats:

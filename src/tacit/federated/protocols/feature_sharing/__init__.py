@@ -121,7 +121,15 @@ class FeatureSharingProtocol(Protocol):
         """Bounds, then what the label holder says of the labels, then each party's draws, values and columns."""
         bounding = self.bounds.releases()
         rest = 1.0 - sum(release.share or 0.0 for release in bounding)
-        return Plan(*bounding, *releases(self.rules, rest))
+        plan = Plan(*bounding, *releases(self.rules, rest))
+        tellers = {release.name.partition("/")[0] for release in plan.releases}
+        idle = [name for name in self.study.names if name not in tellers]
+        if idle:
+            raise ValueError(
+                f"no block of {', '.join(idle)} is drawn in {len(self.rules.turns)} iterations, so that nothing is"
+                " asked there: raise n_iter, or take another seed or sampling"
+            )
+        return plan
 
     def coordinate(self) -> Rounds:
         """Iterations, each with a round for each block that the busiest party has in it; "best" may need one more."""
