@@ -21,6 +21,7 @@ class Scored(Trial):
         return Running("score", self.config, "--name", name, *told, *out)
 
 
+@pytest.mark.slow
 def test_margins_go_over_the_network(tmp_path):
     trial = Scored(tmp_path)
     running = [trial.coordinator(), *map(trial.party, SIZES)]
