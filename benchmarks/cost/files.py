@@ -36,6 +36,7 @@ declared, each fit in a process of its own. Memory is anonymous memory at its pe
 docs/larger-than-memory.md. Of files *processor* is the ratio of these seconds to those of the fit in memory."""
 OPTIONS = {"rows": 200_000, "columns": 20, "map": 200_000, "folder": ""}
 FILE_ROWS = 500_000
+IN_MEMORY = 10**7  # rows at most of the fit in memory that a larger set is compared with
 ON_PAPER = (10**8, 10**9)
 
 
@@ -145,11 +146,12 @@ def rows(arguments: Any) -> cost.Rows:
     n, d = arguments.rows, arguments.columns
     with tempfile.TemporaryDirectory(dir=arguments.folder or None) as folder:
         known = rates(some, make, Path(folder) / "sample", d)
-        held = apart(kind="memory", rows=min(n, 1_000_000), columns=d)
-        unit, used = (held[name] / min(n, 1_000_000) for name in ("seconds", "used"))
-        yield f"in memory, {min(n, 10**6):,} x {d}", f"{unit * 1e6:.3g} s a million rows", "-"
         measured = []
         for count in sorted({max(n // 4, 2), n}):
+            fewer = min(count, IN_MEMORY)
+            held = apart(kind="memory", rows=fewer, columns=d)
+            unit, used = (held[name] / fewer for name in ("seconds", "used"))
+            yield f"in memory, {fewer:,} x {d}", f"{unit * 1e6:.3g} s a million rows", "-"
             where = make(Path(folder) / f"rows-{count}", count, d)
             found = apart(kind="parquet", rows=count, columns=d, where=where)
             measured.append((count, found))

@@ -8,15 +8,18 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 IN_MEMORY = 2**28
 """Bytes that are held in memory, if nothing else is said."""
+
+_AT_ONCE = 2**28  # bytes of the file that are asked for together
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -27,7 +30,7 @@ class Scratch:
     def __init__(self, in_memory: float | None = None) -> None:
         self._file: Any = None
         self._most = IN_MEMORY if in_memory is None else in_memory
-        self._lock, self._held, self._end = Lock(), 0, 0
+        self._lock, self._held, self._end, self._room = Lock(), 0, 0, 0
 
     def put(self, *arrays: NDArray[Any]) -> "Held | Filed":
         """Hold arrays of numbers."""
@@ -36,32 +39,43 @@ class Scratch:
             if self._held + size <= self._most:
                 self._held += size
                 return Held(arrays)
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="tacit-", buffering=0)  # noqa: SIM115
-            offset = self._end
-            self._end += size
-            self._file.seek(offset)
-            for array in arrays:
-                left = memoryview(cast(Any, np.ascontiguousarray(array).reshape(-1).view(np.uint8)))
-                while left:
-                    left = left[self._file.write(left) :]
+            offset, self._end = self._end, self._end + size
+            self._grow()
+        end = offset
+        for array in arrays:
+            self._move(memoryview(cast(Any, np.ascontiguousarray(array).reshape(-1).view(np.uint8))), end, "write")
+            end += array.nbytes
         return Filed(self, offset, size, tuple((array.dtype, array.shape) for array in arrays))
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
         """What was written there."""
         data = np.empty(size, dtype=np.uint8)
-        left = memoryview(cast(Any, data))
+        self._move(memoryview(cast(Any, data)), offset, "read")
+        return data
+
+    def _grow(self) -> None:
+        """Have room on the disk for all that was put: some systems are slow to find it write by write."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="tacit-", buffering=0)  # noqa: SIM115
+        if self._end > self._room and hasattr(os, "posix_fallocate"):
+            more = max(_AT_ONCE, self._end - self._room)
+            with suppress(OSError):  # where a whole piece is too much, what is written may still fit
+                os.posix_fallocate(self._file.fileno(), self._room, more)
+            self._room += more
+
+    def _move(self, left: memoryview, offset: int, how: Literal["read", "write"]) -> None:
+        """Between memory and the file; many threads at once where the system lets each say its place."""
+        at_a_place = getattr(os, "preadv" if how == "read" else "pwritev", None)
         while left:
-            if hasattr(os, "preadv"):
-                count = os.preadv(self._file.fileno(), [left], offset)
+            if at_a_place is not None:
+                count = at_a_place(self._file.fileno(), [left], offset)
             else:
                 with self._lock:
                     self._file.seek(offset)
-                    count = self._file.readinto(left) or 0
+                    count = (self._file.readinto if how == "read" else self._file.write)(left) or 0
             if count == 0:
                 raise OSError("the scratch file of this fit is shorter than what was written to it")
             left, offset = left[count:], offset + count
-        return data
 
     def close(self) -> None:
         """Delete the file, if there is one."""
