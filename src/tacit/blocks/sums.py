@@ -65,11 +65,20 @@ def sum_over(
     shape, below 2^57; or larger ones, of which `at_once` add up to at most 2^62. `run` calls it for each part: by
     default the threads of this machine that may be used.
     """
-    totals = iter((run or on_threads)(partial(_of_part, kernel, public, at_once), parts))
-    found: Total = next(totals)
-    for total in totals:
-        found = found + total
-    return found
+    of_part, run = partial(_of_part, kernel, public, at_once), run or on_threads
+    found: list[Total] = []
+    lock = Lock()
+
+    def add(total: Total) -> None:
+        with lock:
+            found[:] = [found[0] + total] if found else [total]
+
+    if run is on_threads:
+        on_threads(lambda part: add(of_part(part)), parts)  # no more totals are held than there are threads
+    else:
+        for total in run(of_part, parts):
+            add(total)
+    return found[0]
 
 
 def _of_part(kernel: Kernel, public: tuple[Any, ...], at_once: int, part: Readable) -> Total:
@@ -99,12 +108,34 @@ def in_turn(function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[An
 
 
 def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
-    """Call the function for every part, on as many threads as may be used; BLAS has one in each of them."""
+    """Call the function for every part, on as many threads as may be used; BLAS has one in each of them.
+
+    This thread is one of them: to start another and wait for it takes as long as to read some hundred thousand numbers.
+    """
     threads = 1 if len(parts) == 1 else min(cores(), len(parts))
-    if threads == 1:
+    if threads <= 1:
         return [function(part) for part in parts]
-    with _one_thread_each, ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, parts))
+    found, left, lock = [None] * len(parts), list(reversed(range(len(parts)))), Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                if not left:
+                    return
+                place = left.pop()
+            try:
+                found[place] = function(parts[place])
+            except BaseException:
+                with lock:
+                    left.clear()
+                raise
+
+    with _one_thread_each, ThreadPoolExecutor(threads - 1) as pool:
+        others = [pool.submit(work) for _ in range(threads - 1)]
+        work()
+        for other in others:
+            other.result()
+    return found
 
 
 class _OneThreadEach:
@@ -132,7 +163,7 @@ _one_thread_each = _OneThreadEach()
 
 def cuts(n: int, d: int) -> list[slice]:
     """Where to cut n rows of d columns into parts for threads; one part, perhaps empty, where they would be short."""
-    size = max(BLOCK, -(-n // (4 * cores()))) if n * d >= _LITTLE else max(n, 1)
+    size = max(BLOCK, -(-n // (16 * cores()))) if n * d >= _LITTLE else max(n, 1)
     return [slice(start, min(start + size, n)) for start in range(0, max(n, 1), size)]
 
 

@@ -29,6 +29,7 @@ from tacit._types import Floats, Integers, Table
 from tacit.compilation import compiled
 from tacit.kernels.any_order import add_product_in_any_order
 from tacit.kernels.given import Block
+from tacit.kernels.prefetch import prefetch
 from tacit.problems.exponential import exp
 from tacit.problems.slopes import slope
 
@@ -46,7 +47,8 @@ ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
 _TILE, _CLASS_TILE = 64, 256
-_SHORT = 64  # columns
+_SHORT = 128  # columns: of rows up to here two half tiles are in the cache at once
+_LINE = 16  # entries
 UNIT = 2.0**GRID
 
 kernel = compiled(nogil=True)
@@ -163,15 +165,16 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
     Z, bias, targets, norms = block
     n, d = Z.shape
     out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
-    for start in range(0, n, _TILE):
-        size = min(_TILE, n - start)
+    tile = _TILE // 2 if d <= _SHORT else _TILE
+    for start in range(0, n, tile):
+        size = min(tile, n - start)
         _fill_margins(Z[start : start + size], bias, w, held)
         coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
         total = 0.0
         for i in range(size):
             total += held[i]
         out[d] += np.int64(total * bias * UNIT)
-        _add_rows(Z[start : start + size], held, part)
+        _add_rows(Z[start : start + size], held, part, Z[start + tile : start + 2 * tile])
         for j in range(d):
             out[j] += np.int64(part[j] * UNIT)
             part[j] = 0.0
@@ -201,11 +204,14 @@ def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -
 
 
 @kernel
-def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
-    """Add each row times its factor, four at a time."""
+def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats, after: NDArray[np.float32]) -> None:
+    """Add each row times its factor, four at a time; short rows that come after these are asked for meanwhile."""
     n, d = Z.shape
     whole = n - n % 4
     for i in range(0, whole, 4):
+        for q in range(i, min(i + 4, len(after)) if d <= _SHORT else i):
+            for j in range(0, d, _LINE):
+                prefetch(after, (q, j))
         f, g, h, k = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]
         for j in range(d):
             total = add_product_in_any_order(out[j], f, np.float64(Z[i, j]))
