@@ -32,6 +32,8 @@ from tacit.problems.slopes import IS_SQUARED, IS_SQUARED_HINGE, slope
 CAP, UNIT, STEP, L1, L2, LOW, HIGH, MEAN = range(8)
 """The columns of a table of rules: what concerns each coordinate."""
 
+_LONG = 8 * BLOCK  # rows whose slopes are found at a time: vector code takes a while to start
+
 
 class Slopes(NamedTuple):
     """What the clipped slopes of all rows come from: the derivatives of their losses in their margins."""
@@ -53,6 +55,12 @@ def rules(caps: Floats, units: Floats, steps: Floats, penalty: Penalty, n: int) 
     """The table of rules, a row for each coordinate; a released sum becomes a mean over the n rows that are public."""
     asked = penalty.l1, penalty.l2, penalty.low, penalty.high
     return np.column_stack(np.broadcast_arrays(caps, units, steps, *asked, units / n))
+
+
+@kernel
+def _part(of: Slopes, start: int, end: int) -> Slopes:
+    """Those of some rows."""
+    return Slopes(of.margins[start:end], of.targets[start:end], of.limits[start:end], of.loss)
 
 
 @kernel
@@ -87,15 +95,17 @@ def _sums(capped: bool) -> Any:
     squared, squared_hinge = plain(IS_SQUARED), plain(IS_SQUARED_HINGE)
 
     @kernel
-    def logistic(
-        before: Table, change: float, column: Table, of: Slopes, cap: float, room: NDArray[np.float32]
-    ) -> float:
-        margins, targets, limits, _ = of
-        for i in range(len(column)):
+    def fall(before: Table, change: float, of: Slopes, room: NDArray[np.float32]) -> None:
+        margins, targets, _, _ = of
+        for i in range(len(room)):
             margin = margins[i] + change * before[i]
             margins[i] = margin
             room[i] = np.float32(targets[i] * margin)
         falling_sigmoid(room)
+
+    @kernel
+    def logistic_sum(column: Table, of: Slopes, cap: float, room: NDArray[np.float32]) -> float:
+        _, targets, limits, _ = of
         total = 0.0
         for i in range(len(column)):
             product = min(float(room[i]), limits[i]) * (-targets[i] * column[i])
@@ -106,17 +116,20 @@ def _sums(capped: bool) -> Any:
     def column_sum(
         before: Table, change: float, column: Table, of: Slopes, cap: float, room: NDArray[np.float32]
     ) -> float:
-        total = 0.0
-        n = len(column)
+        total, n = 0.0, len(column)
         for start in range(0, n, BLOCK):
             end = min(start + BLOCK, n)
-            part = Slopes(of.margins[start:end], of.targets[start:end], of.limits[start:end], of.loss)
+            part = _part(of, start, end)
             if of.loss == IS_SQUARED:
                 total += squared(before[start:end], change, column[start:end], part, cap)
             elif of.loss == IS_SQUARED_HINGE:
                 total += squared_hinge(before[start:end], change, column[start:end], part, cap)
             else:
-                total += logistic(before[start:end], change, column[start:end], part, cap, room[: end - start])
+                at = start % _LONG
+                if at == 0:
+                    last = min(start + _LONG, n)
+                    fall(before[start:last], change, _part(of, start, last), room[: last - start])
+                total += logistic_sum(column[start:end], part, cap, room[at : at + end - start])
         return total
 
     return column_sum
@@ -161,7 +174,7 @@ def dense_pass(
     derivatives over its unit, with the noise of place k.
     """
     d = len(columns)
-    room = np.empty(min(BLOCK, len(of.margins)), dtype=np.float32)
+    room = np.empty(min(_LONG, len(of.margins)), dtype=np.float32)
     before, change = ones, 0.0
     for k in range(len(order)):
         j = order[k]
@@ -197,7 +210,7 @@ def sparse_pass(
 ) -> None:
     """`dense_pass` for sparse columns."""
     data, indices, indptr = columns
-    room = np.empty(min(BLOCK, len(of.margins)), dtype=np.float32)
+    room = np.empty(min(_LONG, len(of.margins)), dtype=np.float32)
     for k in range(len(order)):
         j = order[k]
         if j < len(indptr) - 1:
