@@ -98,7 +98,7 @@ def test_classes_may_be_text(study):
         (["--label", "y", "--drop", "who,x,z"], "no column is left to learn from"),
         (["--label", "y", "--drop", "who", "--fill", "z=nan"], "is not a finite number"),
         (["--label", "y", "--drop", "who,x", "--fill", "z=0"], "has 1 columns, and the study agreed on 2"),
-        (["--label", "y", "--id", "who"], "--id and --secret come together"),
+        (["--label", "y", "--id", "who"], "--id and --secret come together, or --id and --peer"),
         ([], "name their column with --label"),
     ],
 )

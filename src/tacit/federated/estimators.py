@@ -18,9 +18,10 @@ from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
-from tacit.federated.matching import matched
+from tacit.federated.matching import Matcher, match, matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
+from tacit.federated.pairs import PairMatcher, match_pair
 from tacit.federated.party import Party, table
 from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
@@ -120,9 +121,10 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None
     ) -> tuple[Study, list[Party]]:
         """The study, and the parties with rows and labels as they are to take part in it."""
-        if self.align == "common":
+        if self.align != "same":
             proposal = Proposal(self._study(named, classes, SOME), self.delta is not None)
-            parties = matched(proposal, named, self._folder)
+            how = (PairMatcher, match_pair) if self.align == "psi" else (Matcher, match)
+            parties = matched(proposal, named, self._folder, *how)
             study = proposal.study(parties[0].n_rows)
         else:
             parties, study = self._same_rows(named, holder), self._study(named, classes, holder.n_rows)

@@ -33,7 +33,7 @@ Labels = Literal["shared", "sketched", "held"]
 Membership = Literal["same", "agreed"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
-MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed"}  # by what estimators call `align`
+MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed", "psi": "agreed"}  # by estimators' `align`
 MATCHED = "protects the values of the N matched people; who matches, and N, are disclosed exactly"
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 

@@ -25,9 +25,10 @@ _OPTIONS = f"""entry_bound : float, default=None
         Whether there is an intercept; it is not in the l1 ball.
     sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
         The public matrix that compresses columns; an object for its size and its seed.
-    align : {{"same", "common"}}, default="same"
+    align : {{"same", "common", "psi"}}, default="same"
         "same": all parties hold the same rows. "common": the people whom all parties have, by their ids, which each
         party must have with the secret; the parties get to know who they are, and that is not covered by the guarantee.
+        "psi": the same of two parties, by a private set intersection (`pip install 'tacit[psi]'`).
     directory : path, default=None
         Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
         one that was done is given back without releasing anything. None: in memory.
