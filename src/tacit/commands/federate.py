@@ -99,9 +99,7 @@ def _party(arguments: Namespace) -> int:
     study = agreed(arguments.config, state)
     secret = secret_of(arguments)
     if (arguments.id is None) != (secret is None) and not (study.masked and arguments.id is None):
-        raise ValueError(
-            "--id and --secret come together, or --id and --peer: rows are matched by hashes of the ids"
-        )
+        raise ValueError("--id and --secret come together, or --id and --peer: rows are matched by hashes of the ids")
     if study.masked and secret is None:
         raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
     if member.labels != (arguments.label is not None):
