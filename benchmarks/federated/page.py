@@ -11,7 +11,18 @@ import numpy as np
 
 from benchmarks.federated import blocks, figures, methods, problems
 from benchmarks.federated.figures import ALL, AXES
-from benchmarks.federated.methods import CENTRAL, DELTA, LABELS, MARGINALS, METHODS, PARTIES, PLAIN, SHARING, SHORT
+from benchmarks.federated.methods import (
+    CENTRAL,
+    DELTA,
+    LABELS,
+    MARGINALS,
+    METHODS,
+    PARTIES,
+    PLAIN,
+    REPETITIONS,
+    SHARING,
+    SHORT,
+)
 from benchmarks.federated.timing import LIMIT_MS
 from benchmarks.frame.command import SPLIT
 from benchmarks.frame.page import Found, Page, Seeds
@@ -73,14 +84,25 @@ class FederatedPage(Page):
         return f"{some[0]}" if len(some) == 1 else f"{some[0]} to {some[-1]}"
 
     def repeated(self) -> str:
-        """Where there are as many seeds as the paper has."""
-        wanted, found = methods.REPETITIONS, dict[str, list[str]]()
+        """Where there are as many seeds as the paper has: the values of what is varied, if not all of them."""
+        found = dict[str, list[str]]()
         for part in self.results.distinct("table"):
-            for r in self.results.rows(part):
-                if len(self.results.rows(r.table, r.set, r.model, r.epsilon)) >= wanted and r.model != PLAIN:
-                    found.setdefault(f"{part}, {r.set}", []).append(LABELS.get(r.model, r.model))
+            for name in self.results.sets(part):
+                for model in (one for one in self.results.distinct("model", part, name) if one != PLAIN):
+                    where = f"{part}, {name}" if name != ALL else part
+                    base = model.split(", ")[0]
+                    for at in self._often(part, name, model):
+                        found.setdefault(where + at, []).append(LABELS.get(model, LABELS.get(base, model)))
         told = (f"{where} ({', '.join(dict.fromkeys(labels))})" for where, labels in found.items())
         return "; ".join(told) or "nowhere"
+
+    def _often(self, part: str, name: str, model: str) -> list[str]:
+        """At which values a model has that many seeds; one empty word for all of them."""
+        values = {r.epsilon for r in self.results.rows(part, name, model)}
+        often = {at for at in values if len(self.results.rows(part, name, model, at)) >= REPETITIONS}
+        if not often or often == values:
+            return [""] * bool(often)
+        return [" at " + " and ".join(f"{at:,.10g}" for at in sorted(filter(None, often)))]
 
     def close_enough(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("numbers"):

@@ -238,6 +238,8 @@ def test_two_parties_share_what_follows_from_their_keys(tmp_path, capsys):
     made = {name: federate.secret_of(pair_arguments(name, f"keys/{other}.pub")) for name, other in ("ab", "ba")}
     assert made["a"] == made["b"]
     assert len(made["a"]) == 32
+    told = arguments("--id", "who", "--peer", "keys/b.pub", "--label", "y", "--fill", "z=0")
+    assert federate.read_party(told, Study.from_toml("study.toml")).secret == made["a"]
     keys.make_party_key(tmp_path / "c.key", tmp_path / "c.pub")
     strangers = [
         federate.secret_of(pair_arguments("a", "c.pub")),

@@ -101,7 +101,7 @@ def _party(arguments: Namespace) -> int:
     if (arguments.id is None) != (secret is None) and not (study.masked and arguments.id is None):
         raise ValueError("--id and --secret come together, or --id and --peer: rows are matched by hashes of the ids")
     if study.masked and secret is None:
-        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
+        raise ValueError("products are masked in this study, under what the parties share: give --secret or --peer")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
