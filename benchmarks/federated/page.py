@@ -63,12 +63,16 @@ class FederatedPage(Page):
     groups, correlation, limit, short = problems.GROUPS, problems.CORRELATION, LIMIT_MS, methods.SHORT_COUNT
 
     def __init__(self, records: Iterable[Record], *effort: Any) -> None:
-        super().__init__(map(_by_value, records), *effort)
+        known = [*problems.REAL, *(name for told in effort[:1] for name in [*told.sizes, *told.compared])]
+        placed = sorted(map(_by_value, records), key=lambda r: known.index(r.set) if r.set in known else -1)
+        super().__init__(placed, *effort)  # sets stand in one order, whichever was measured last
         self.sweep = Found(lambda part: "\n\n".join(self._sweep(part)))
 
     def models(self, part: str) -> dict[str, str]:
         """Private methods with records in that table, in the order of the page, by their labels."""
         found = self.results.distinct("model", part, order=METHODS)
+        known = [*METHODS, *found]
+        found = sorted(found, key=lambda model: known.index(model.split(", ")[0] if part == "figure 4" else model))
         return {LABELS.get(model, model): model for model in found if model != PLAIN or part in REAL_PARTS}
 
     def sent(self, part: str, score: str, *models: str) -> Seeds:
@@ -84,16 +88,18 @@ class FederatedPage(Page):
         return f"{some[0]}" if len(some) == 1 else f"{some[0]} to {some[-1]}"
 
     def repeated(self) -> str:
-        """Where there are as many seeds as the paper has: the values of what is varied, if not all of them."""
-        found = dict[str, list[str]]()
+        """Where there are as many seeds as the paper has, of which methods if not of all."""
+        told = []
         for part in self.results.distinct("table"):
             for name in self.results.sets(part):
-                for model in (one for one in self.results.distinct("model", part, name) if one != PLAIN):
-                    where = f"{part}, {name}" if name != ALL else part
-                    base = model.split(", ")[0]
+                models = [model for model in self.results.distinct("model", part, name) if model != PLAIN]
+                found: dict[str, list[str]] = {}
+                for model in models:
                     for at in self._often(part, name, model):
-                        found.setdefault(where + at, []).append(LABELS.get(model, LABELS.get(base, model)))
-        told = (f"{where} ({', '.join(dict.fromkeys(labels))})" for where, labels in found.items())
+                        found.setdefault(at, []).append(LABELS.get(model, LABELS.get(model.split(", ")[0], model)))
+                for at, labels in found.items():
+                    some = "" if len(labels) == len(models) else f" ({', '.join(dict.fromkeys(labels))})"
+                    told.append((f"{part}, {name}" if name != ALL else part) + at + some)
         return "; ".join(told) or "nowhere"
 
     def _often(self, part: str, name: str, model: str) -> list[str]:

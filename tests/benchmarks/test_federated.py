@@ -271,9 +271,7 @@ def test_the_page_says_what_stands_on_as_many_runs_as_the_paper_has():
             *records(("figure 5", "small | 2"), "not private", 20),
         ]
     )
-    assert page.repeated() == (
-        "figure 4 at 500 and 1,000 (feature-sharing, product); figure 5, small (feature-sharing, serial)"
-    )
+    assert page.repeated() == ("figure 4 at 500 and 1,000 (feature-sharing, product); figure 5, small")
     assert page.seeds() == "3 to 20"
     assert FederatedPage(records(("figure 4", "all | 500"), "best", 3)).repeated() == "nowhere"
 

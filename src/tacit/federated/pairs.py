@@ -170,7 +170,7 @@ class PairMatcher(Matcher):
         if not hmac.compare_digest(common.seal(self._digest, self._other), seal):
             raise RefusedError(f"party {self._other!r} has other people than {self.name!r} as the common ones")
         self._agree(common)
-        return {"n_rows": np.array(len(common.order))}
+        return {"n_rows": np.array(len(common.order), dtype=np.int64)}
 
 
 def match_pair(proposal: Proposal, transport: Transport, progress: Progress | None = None) -> int:
