@@ -14,13 +14,26 @@ import numpy as np
 from tacit._types import Floats
 from tacit.blocks.reading import Numbers, Reading, Seen, Targets, seen_table
 from tacit.blocks.source import Source
-from tacit.blocks.table import WIDEST, Table
+from tacit.blocks.table import WIDEST, Table, is_sparse
 
 Change = Callable[[Any], Any]
 """Makes a table of a table, row by row. It can be sent to where the rows are."""
 
 Look = Callable[[Any, bool], Seen]
 """What can be told of a table, whose types were declared or not."""
+
+
+_SPARSE_ROWS = 8_192
+
+
+def rows_in(table: Any) -> int:
+    """How many rows there are: public."""
+    shape = getattr(table, "shape", None)
+    if shape is not None and len(shape) > 0:
+        return int(shape[0])
+    if hasattr(table, "__len__"):
+        return len(table)
+    raise TypeError(f"X must be a table, got {type(table).__name__}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,10 +50,20 @@ class Changed:
         return bool(getattr(self.part, "is_typed", False))
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
-        """The tables, changed, and their targets; without those that have no rows, which not every step takes."""
+        """The tables, changed, and their targets; without those that have no rows, which not every step takes.
+
+        Sparse rows come a few at a time, as they are made dense to be counted and bounded.
+        """
         for X, y in self.part.tables():
-            if X.shape[0] > 0:
-                yield self.change(X), y
+            if rows_in(X) == 0:
+                continue
+            table = self.change(X)
+            if not is_sparse(table):
+                yield table, y
+                continue
+            for start in range(0, table.shape[0], _SPARSE_ROWS):
+                cut = slice(start, start + _SPARSE_ROWS)
+                yield table[cut], y if y is None else y.iloc[cut] if hasattr(y, "iloc") else y[cut]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +79,7 @@ class BlockTable:
         """The first pass over a table of numbers: what is bad raises here, and sparse rows unless they are served."""
         seen = reading.seen(targets, trusted=trusted)
         if seen.sparse and not sparse:
-            raise ValueError("blocks of sparse rows are taken by linear models and PCA by themselves alone")
+            raise ValueError("blocks of sparse rows are taken by linear models and PCA, with no private step before")
         return cls(reading, seen, seen.columns or 0)
 
     @classmethod
