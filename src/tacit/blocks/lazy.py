@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks.reading import Numbers, Reading, Seen, Targets, seen_table
+from tacit.blocks.reading import AGAIN, ChangedRowsError, Numbers, Reading, Seen, Targets, seen_table
 from tacit.blocks.source import Source
 from tacit.blocks.table import WIDEST, Table, is_sparse
 
@@ -118,9 +118,11 @@ class BlockTable:
         return Table(*self.shape, read=read)
 
     def total(self, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """What a function says of the tables of all parts, added up. Private."""
-        found = self.reading.place.run(partial(_total, function, add), self.reading.parts)
-        return reduce(add, (one for one in found if one is not None))
+        """What a function says of the tables of all parts, added up. Private. Other numbers of rows stop it."""
+        found = list(self.reading.place.run(partial(_total, function, add), self.reading.parts))
+        if tuple(rows for rows, _ in found) != self.reading.rows:
+            raise ChangedRowsError(AGAIN)
+        return reduce(add, (total for _, total in found if total is not None))
 
     def tell(self, estimator: Any) -> Self:
         """Let an estimator know the columns, as validation would."""
@@ -149,11 +151,13 @@ def _changed(change: Change, part: Any, rows: int) -> Changed:
     return Changed(part, change)
 
 
-def _total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any], part: Any) -> Any:
-    """Of a part; None where it has no tables."""
-    found = (function(X) for X, _ in part.tables())
-    first = next(found, None)
-    return first if first is None else reduce(add, found, first)
+def _total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any], part: Any) -> tuple[int, Any]:
+    """The rows of a part, and its total; None where it has no tables."""
+    rows, total = 0, None
+    for X, _ in part.tables():
+        rows += rows_in(X)
+        total = function(X) if total is None else add(total, function(X))
+    return rows, total
 
 
 def _looked_at(look: Look, targets: Targets, part: Any) -> Seen:
