@@ -14,7 +14,6 @@ import pytest
 import tacit
 import tacit.privacy
 
-
 PRIVACY = "import tacit; tacit.privacy"
 
 
