@@ -29,7 +29,8 @@ def words(rows=400, columns=1_200):
         X + csr_array((np.ones(rows, dtype=np.float32), (np.arange(rows), rng.integers(0, 2, rows))), X.shape)
     )
     y = np.where(X[:, [0]].toarray()[:, 0] > 0.5, 1.0, -1.0)
-    return csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), y
+    X = csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]))
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape), y  # as sets are
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ and PCA solvers join by being registered; a preprocessing step, a score or a pro
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 from unittest.mock import patch
 
@@ -74,7 +74,7 @@ class Entry:
 
     name: str
     adjacency: str
-    plan: Plan
+    planned: Plan | Callable[[], Plan]  # where it takes a run to know it, it is asked for when it is needed
     records: Sequence[Record]
     run: Callable[[Sequence[Record], Missing | None], Any]
     hostile: Callable[[Any], Sequence[Record]]
@@ -95,6 +95,11 @@ class Entry:
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
 
+    @cached_property
+    def plan(self) -> Plan:
+        """All that will be released."""
+        return self.planned() if callable(self.planned) else self.planned
+
     @property
     def releases(self) -> list[str]:
         """The names of what is planned; those of parties without the party."""
@@ -105,19 +110,22 @@ class Entry:
         """Whether some releases are of samples."""
         return any(release.sampling < 1.0 for release in self.plan.releases)
 
-    def neighbours(self) -> Iterator[list[tuple[Step, Step]]]:
+    def neighbours(self, every: bool = False) -> Iterator[list[tuple[Step, Step]]]:
         """Releases of two worlds with one history, in pairs: the row first, in the middle and last.
 
         Add-remove: one world is without the row. The history comes from there, and rows are chosen in view of it; once
         more it comes from the world with the row. Replace-one: one row in place of another. Rows take turns between
-        the places, but for those chosen in view of a run.
+        the places, but for those chosen in view of a run; those of a fit, unless `every` row is to replace each, take
+        turns between the rows that they replace as well. Every second one has the same label: two rows are replaced by
+        all rows of one label, the next two by all rows of the other.
         """
         n, rows = len(self.records) + 1, list(self.hostile(None))
         places = (0, n // 2, n - 1)
         if self.adjacency == "replace-one":
             in_view = self.hostile(self._run(rows[0], 0, None))[len(rows) :]
             for turn, row in enumerate([*rows[:FIRST], *in_view[:4]]):
-                yield from self.worlds(row, [*rows, *in_view], places[turn % 3])
+                theirs = rows if every or self.case is None else rows[turn // 2 % 2 :: 2]
+                yield from self.worlds(row, [*theirs, *in_view], places[turn % 3])
             return
         for turn, place in enumerate(places):
 
@@ -179,14 +187,6 @@ def remembered() -> Any:
             return copy.deepcopy(result)
 
     return patch.object(scales, "Reader", Remembering)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without warnings: of seeds, and of budgets too small for few rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def told(result: Any) -> list[Any]:
@@ -575,9 +575,11 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
         rows += [] if "by themselves" in name else [("a", "x", math.nan)]  # Normalizer takes no holes
         return [(row, label) for row in rows for label in (0, 1)]
 
-    whole = [*records, records[0]]
-    table = pd.DataFrame([row for row, _ in whole], columns=["one", "two", "three"])
-    plan = pipeline().fit(table, [label for _, label in whole]).plan_.plan
+    def plan() -> Plan:
+        whole = [*records, records[0]]
+        table = pd.DataFrame([row for row, _ in whole], columns=["one", "two", "three"])
+        return pipeline().fit(table, [label for _, label in whole]).plan_.plan
+
     return Entry(f"pipeline {name}", adjacency, plan, records, run, hostile)
 
 
@@ -764,7 +766,6 @@ def _studies(adjacency: str) -> list[Entry]:
 
 STUDIES = [entry for adjacency in ADJACENCIES for entry in _studies(adjacency)]
 
-with quietly():
-    LOOSE += [entry for adjacency in ADJACENCIES for entry in _pipelines(adjacency)]
+LOOSE += [entry for adjacency in ADJACENCIES for entry in _pipelines(adjacency)]
 
 EVERYTHING = FITS + PCAS + STEPS + EVALUATIONS + STUDIES
