@@ -68,7 +68,7 @@ def test_a_run_measures_everything_and_writes_the_page(run):
     assert (
         "| news20, epsilon = 1, the solver's rules: times faster than Algorithm 1, and AUC | at least 5, 0.74 |" in page
     )
-    assert "| 4 inputs, by the solver's rules: fewest times faster" in page
+    assert "| 4 inputs, logistic loss, by the solver's rules: fewest times faster" in page
     assert "| news20 | 1 | squared |" in page
     assert "**not private**: the same T and lambda with exact signs" in page
     assert "infinite |" in page
