@@ -9,20 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit._types import Floats
+from tacit.federated.options import Marginals
 
-SEVERAL = (
+_SEVERAL = (
     "more than two classes are served by the loss 'logistic' with an intercept and the protocol 'marginals': with"
     " labels='shared', or with products='masked' and labels='held'"
 )
 
 
-def checked_classes(labels: Any) -> tuple[Any, ...]:
-    """The classes that a study agrees on: at least two different labels, text or numbers."""
-    classes = tuple(label.item() if hasattr(label, "item") else label for label in labels)
+def agreed_classes(study: Any) -> tuple[Any, ...] | None:
+    """The classes of a study: at least two different labels, text or numbers, or more where that is served."""
+    if (study.classes is not None) == (study.loss == "squared"):
+        raise ValueError("a classification needs its classes, two or more, and a regression has none")
+    if study.classes is None:
+        return None
+    classes = tuple(label.item() if hasattr(label, "item") else label for label in study.classes)
     if not all(isinstance(label, str | int | float) for label in classes):
         raise TypeError("classes must be text or numbers")
     if len(classes) < 2 or len(set(classes)) < len(classes):
         raise ValueError("classes must be two different labels, or more of which no two are the same")
+    serves = study.loss == "logistic" and isinstance(study.protocol, Marginals) and study.fit_intercept
+    if len(classes) > 2 and not (serves and study.labels != "sketched"):
+        raise ValueError(_SEVERAL)
     return classes
 
 

@@ -18,13 +18,13 @@ from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.margins import margins_of
 from tacit.federated.matching import matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
-from tacit.federated.party import Party, table
+from tacit.federated.party import Party
 from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
-from tacit.federated.protocols import columns, prepared
 from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.federated.wording import ATTRIBUTES, CLASSIFIER, SHARING, parameters
@@ -152,53 +152,6 @@ class _FederatedModel(PathMixin, BaseEstimator):
         )
         return Study(type(self).__name__, self._loss, members, n_rows, **agreed)
 
-    def _margins(self, X: Any) -> Floats:
-        """The linear function of clipped rows, or one for each of more than two classes.
-
-        From one block per party or from all columns in one table.
-        """
-        check_is_fitted(self)
-        if hasattr(self, "units_"):
-            return self._of_tables(X)
-        sizes = [coef.shape[-1] for coef in self.coefs_.values()]
-        if isinstance(X, list | tuple) and all(len(getattr(block, "shape", ())) == 2 for block in X):
-            blocks = [table(block) for block in X]
-            if [block.shape[1] for block in blocks] != sizes:
-                raise ValueError(f"X must have one block for each party, with {sizes} columns")
-        else:
-            whole = table(X)
-            if whole.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {whole.shape[1]} columns, and the model has {self.n_features_in_}")
-            ends = np.cumsum(sizes)
-            blocks = [whole[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        if len({block.shape[0] for block in blocks}) > 1:
-            raise ValueError("the blocks of X must have the same rows")
-        total = np.full((blocks[0].shape[0], *np.shape(self._start)), self._start)
-        for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
-            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
-            total += columns.margins(block, coef, self.features_[name], bound, norm)
-        return total
-
-    @property
-    def _start(self) -> Any:
-        """The intercept, or those of more than two classes."""
-        found = np.ravel(self.intercept_)
-        return found if len(found) > 1 else float(found[0])
-
-    def _of_tables(self, X: Any) -> Floats:
-        """The same where columns go by name: from a data frame for each party, or one with all columns."""
-        tables = X if isinstance(X, list | tuple) else [X] * len(self.coefs_)
-        if len(tables) != len(self.coefs_):
-            raise ValueError(f"X must be one data frame, or one for each of {len(self.coefs_)} parties")
-        total = self._start
-        for place, (block, (name, coef)) in enumerate(zip(tables, self.coefs_.items(), strict=True)):
-            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
-            own = prepared.margins(self.units_[name], block, coef, self.features_[name], (bound, norm))
-            if place and len(own) != len(total):
-                raise ValueError("the tables of X must have the same rows")
-            total = total + own
-        return total
-
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
         """The names of the columns of the model, where they go by name: `party: column=value`."""
         check_is_fitted(self)
@@ -231,11 +184,11 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
 
     def decision_function(self, X: Any) -> Floats:
         """The margin of each row, above 0 for the second class; of more than two classes, a column for each."""
-        return self._margins(X)
+        return margins_of(self, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        margins = self._margins(X)
+        margins = margins_of(self, X)
         return self.classes_[margins.argmax(axis=1) if margins.ndim > 1 else (margins > 0).astype(int)]
 
 
@@ -283,7 +236,7 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
 
     def predict(self, X: Any) -> Floats:
         """The linear function of clipped rows; X is one block per party, or one table with all columns."""
-        return self._margins(X)
+        return margins_of(self, X)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -304,7 +257,7 @@ class FederatedLogisticRegression(_FederatedClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        margins = self._margins(X)
+        margins = margins_of(self, X)
         return softmax(margins) if margins.ndim > 1 else np.column_stack([expit(-margins), expit(margins)])
 
 

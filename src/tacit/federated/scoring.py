@@ -55,7 +55,7 @@ class Scorer(Responder):
     asked : Alignment
         Of the people who are asked about, with the parties' secret.
     margins : array
-        This party's share for each of them, in the order of `asked`.
+        This party's share for each of them, in the order of `asked`; of more than two classes, a row for each of them.
     store : DisclosureStore
         Where what is told is kept.
 
@@ -118,7 +118,7 @@ class Scorer(Responder):
         others = [name for name in self._parties if name != self.name]
         if set(told) != {"keys", "codes", "boxes"}:
             raise RefusedError("the request has not the arrays of its round")
-        size = _AROUND + _TAG_BYTES + 8 * len(self._margins)
+        size = _AROUND + _TAG_BYTES + 8 * self._margins.size
         keys, codes, boxes = (
             _rows(told, what, (len(others), width))
             for what, width in (("keys", KEY_BYTES), ("codes", CODE_BYTES), ("boxes", size))
@@ -128,7 +128,7 @@ class Scorer(Responder):
             hello = Hello(key, code)
             self._sealer.check(name, hello)
             content = self._sealer.opened(box, name, hello)
-            margins = np.frombuffer(content[_TAG_BYTES:], dtype="<f8")
+            margins = np.frombuffer(content[_TAG_BYTES:], dtype="<f8").reshape(total.shape)
             if content[:_TAG_BYTES] == self._tag and np.all(np.abs(margins) <= _LARGEST):
                 total += margins
             else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tacit.bounding.magnitudes import LIMIT
-from tacit.federated.classes import SEVERAL, checked_classes
+from tacit.federated.classes import agreed_classes
 from tacit.federated.members import Member, check_name
 from tacit.federated.options import (
     Marginals,
@@ -149,19 +149,9 @@ class Study:
             put(self, "y_bounds", (low, high))
         if not isinstance(self.fit_intercept, bool):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        self._check_classes()
+        put(self, "classes", agreed_classes(self))
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
-
-    def _check_classes(self) -> None:
-        """A classification has classes, and who does not serve more than two is refused."""
-        if (self.classes is not None) == (self.loss == "squared"):
-            raise ValueError("a classification needs its classes, two or more, and a regression has none")
-        if self.classes is not None:
-            object.__setattr__(self, "classes", checked_classes(self.classes))
-        serves = self.loss == "logistic" and isinstance(self.protocol, Marginals) and self.fit_intercept
-        if self.outputs > 1 and not (serves and self.labels != "sketched"):
-            raise ValueError(SEVERAL)
 
     def _check_columns(self) -> None:
         """Columns are declared of all parties or of none, and their units say what entries are clipped to."""

@@ -4,10 +4,9 @@ from tacit.estimators.wording import BUDGET, RANDOM
 
 _AGREED = f"""{BUDGET}
     l1_radius : float
-        The l1 norm that all coefficients (of more than two classes: those of each class) may have together, in the
-        users' units; where columns go by name, of columns
-        that are scaled to a size of about 1. It must be declared: a good radius
-        depends on the data, and no public rule finds one.
+        The l1 norm that all coefficients may have together, of more than two classes those of each; in the users'
+        units, or where columns go by name, of columns that are scaled to a size of about 1. It must be declared: a
+        good radius depends on the data, and no public rule finds one.
     labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one

@@ -67,7 +67,7 @@ def images(X: Any, weights: Floats) -> Floats:
 
 
 def margins(X: Any, coef: Floats, features: Any, bound: float, norm: float) -> Floats:
-    """The linear function of rows whose entries, and then norms over some columns, are clipped; or one of each class."""
+    """The linear function of rows whose entries, and then norms over some columns, are clipped; or several."""
     within = clipped(X, bound)
     found = np.asarray(within @ coef.T, dtype=np.float64)
     if np.isfinite(norm):

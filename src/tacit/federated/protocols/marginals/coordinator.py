@@ -30,7 +30,7 @@ def coordinate(agreed: Agreement) -> Rounds:
     answers = yield {name: Question("marginals", _told(agreed, name, y_bounds, first)) for name in study.names}
     agreed = agreed.of(answers)
     parts = [read_part(agreed, name, y_bounds, first, answers[name]) for name in agreed.study.names]
-    mean: Any = np.mean([part.target_mean for part in parts], axis=0)
+    mean: Any = np.mean(np.array([part.target_mean for part in parts]), axis=0)
     if study.outputs > 1:
         agreed, parts, covariance, cross = yield from several.joined(agreed, parts, mean)
     else:

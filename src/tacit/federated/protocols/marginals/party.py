@@ -34,8 +34,10 @@ _ROUNDED_UP = 1.0 + 2.0**-40  # the norm of a row that was scaled to norm 1 in f
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What columns are multiplied with, already less its released mean: a number of each row up to `bound` in size, or
-    for more than two classes a vector of each row, of at most that norm."""
+    """What columns are multiplied with, already less its released mean: numbers of at most `bound` in absolute size.
+
+    Of more than two classes, a vector of each row, of at most that norm.
+    """
 
     values: Floats
     bound: float

@@ -12,14 +12,14 @@ Between parties, columns are taken as independent within each class where nothin
 is large enough, covariances within classes are estimated from sketches (`between`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from tacit._types import Floats
 from tacit.federated.protocols import moments
-from tacit.federated.protocols.base import Question
+from tacit.federated.protocols.base import Arrays, Question
 from tacit.federated.protocols.marginals import between
 from tacit.federated.protocols.marginals.parts import Part
 from tacit.federated.protocols.marginals.rules import Agreement
@@ -32,7 +32,7 @@ def explained(slope: Floats, parts: Floats) -> Floats:
 
 def joined(agreed: Agreement, parts: list[Part], mean: Floats) -> between.Asking:
     """Asks for sketches of columns, if that was agreed on; returns as `between.joined`, with covariances in classes."""
-    sketches = {}
+    sketches: Mapping[str, Arrays] = {}
     if agreed.cross is not None and len(parts) > 1:
         sketches = yield {name: Question("cross") for name in agreed.study.names}
         agreed, parts = between.stayed(agreed, parts, sketches)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     everything = {member.name: np.arange(member.n_features) for member in study.members}
     squares, products = covariance * np.outer(units, units), (slope.T * target * units).T
     given = (Moments if study.outputs == 1 else ClassMoments)(study, squares, products, sums * units, mean, everything)
-    solved = (yield from corrected(agreed, given, norms)) if agreed.has_slopes else given
+    solved: Any = (yield from corrected(agreed, given, norms)) if agreed.has_slopes else given
     facts = {
         "y_bounds": y_bounds,
         "features": everything,

@@ -1,9 +1,10 @@
 """What a study comes to with `products="masked"`: its plan, the noise against every coalition, and the grid.
 
 A party's block has rows of norm at most 1, in units of its row norm; at the party that holds the labels, it has one
-column more for them, or one for each of more than two classes, which together have a norm of at most 1 as well. In its own moments a party takes a constant column too, for sums. C_k is the squared norm of a row
-in products between parties, O_k that of a row in a party's own moments. There is noise s on a party's own moments and t
-on each share of a product. A coalition T of parties (none: the coordinator) knows its own data and noise, and sees
+column more for them, or one for each of more than two classes, of norm at most 1 together. In its own moments a party
+takes a constant column too, for sums. C_k is the squared norm of a row in products between parties, O_k that of a row
+in a party's own moments. There is noise s on a party's own moments and t on each share of a product. A coalition T of
+parties (none: the coordinator) knows its own data and noise, and sees
 
     mu^2(T) =  sum of O_k^2 / s^2          over k not in T
              + sum of C_k C_l / t^2        over k not in T and l in T: the noise of l is known, that of k remains
@@ -83,7 +84,7 @@ class MaskedAgreement(Protocol):
         return narrow if narrow[0] < narrow[1] else (low, high)
 
     def width(self, name: str) -> int:
-        """The columns of a party's block in products between parties; labels are one, or one for each of more classes."""
+        """The columns of a party's block in products between parties, with those of labels."""
         return self.study.member(name).n_features + self.study.outputs * self.holds_labels(name)
 
     @property
@@ -109,7 +110,7 @@ class MaskedAgreement(Protocol):
 
     @property
     def has_slopes(self) -> bool:
-        """Whether parties release slopes after the moments: not where these say all, and not for more than two classes."""
+        """Whether parties release slopes after the moments: for two classes, where moments do not say all."""
         return self.study.loss == "logistic" and self.study.outputs == 1
 
     def share_name(self, other: str) -> str:
