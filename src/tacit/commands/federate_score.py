@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.commands import say, tables
 from tacit.commands.federate import (
     DISCLOSURES,
@@ -66,7 +68,7 @@ def run(arguments: Namespace) -> int:
     if (name == recipient) != bool(arguments.add) and len(parties) > 1:
         raise ValueError("the recipient names what the others wrote with --add, and nobody else does")
     if name == recipient:
-        frame[names] += part.intercept
+        frame[names] += np.array(part.intercept, ndmin=1)
         for other, values in _added(arguments, names, parties, part, asked).items():
             frame[names] += values
             say(f"added the share of {other}")
@@ -134,7 +136,7 @@ def _over_network(
         raise ValueError(f"no margins of these people came from {', '.join(scorer.unusable)}, but something else")
     if scorer.total is None:
         raise ValueError("the coordinator ended before all margins were there: start both again")
-    frame.loc[people.order, names] = scorer.total + part.intercept
+    frame.loc[people.order, names] = scorer.total + np.array(part.intercept)
     tables.write(frame, arguments.out)
     print(f"Wrote {arguments.out}: {len(frame):,} predictions.")
     return 0

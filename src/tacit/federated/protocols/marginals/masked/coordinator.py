@@ -71,7 +71,8 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Model(*solved.at(study.l1_radius), facts)
+    coefs, intercept = solved.at(study.l1_radius)
+    return Model(coefs, intercept, facts)
 
 
 def settled(agreed: MaskedAgreement, answers: Answers) -> Answers:
