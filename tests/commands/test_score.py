@@ -107,7 +107,7 @@ def test_more_classes_have_a_margin_each(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(scores.drop(columns="who"), expected, rtol=1e-9)
     save(model, "model.json")
     pd.DataFrame(np.hstack(list(X.values()))).to_csv("all.csv", index=False)
-    code, _, _ = tacit(capsys, "predict", "model.json", "--data", "all.csv", "--proba", "--out", "chances.csv")
+    code, _, _ = tacit(capsys, "predict", "model.json", "all.csv", "--proba", "--out", "chances.csv")
     assert code == 0
     chances = pd.read_csv("chances.csv")
     assert list(chances) == ["probability lo", "probability mid", "probability top"]
