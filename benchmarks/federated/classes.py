@@ -76,7 +76,7 @@ def ways(name: str, seed: int) -> Iterator[tuple[str, Scores]]:
     classes = np.arange(y.max() + 1)
     even = np.broadcast_to(np.bincount(y) / len(y), (len(truth), len(classes)))
     yield "the same chances for all", judged(even, classes, truth)
-    best = LogisticRegression(C=10.0, max_iter=200).fit(train, y)
+    best = LogisticRegression(C=10.0, max_iter=50).fit(train, y)
     yield "one table, not private", judged(best.predict_proba(test), classes, truth)
     bounds = (-1.0, 1.0) if name == "normal classes" else (0.0, 1.0)
     central = tacit.LogisticRegression(EPSILON, DELTA, bounds=bounds, random_state=seed, classes=classes)

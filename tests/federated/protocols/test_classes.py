@@ -4,11 +4,22 @@ import math
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
-from tacit.federated import FeatureSharing, FederatedLogisticRegression, Marginals, Member, Party, RefusedError, Study
+from tacit.federated import (
+    Coordinator,
+    FeatureSharing,
+    FederatedLogisticRegression,
+    Marginals,
+    Member,
+    Node,
+    Party,
+    RefusedError,
+    Study,
+)
 from tacit.federated.protocols import protocol_for
 from tacit.federated.protocols.base import Holding
 from tacit.federated.protocols.marginals import party as marginals_party
@@ -16,6 +27,8 @@ from tacit.federated.protocols.marginals.masked import party
 from tacit.federated.protocols.marginals.parts import label_mean
 from tacit.federated.protocols.marginals.party import Target
 from tacit.federated.protocols.marginals.rules import PRODUCTS, SUMS
+from tacit.federated.sent import sent_messages
+from tacit.federated.transports.in_process import InProcess
 from tacit.privacy.mechanisms import Sensitivity
 from tests.federated.protocols.masked_run import HOLDER, ROWS, SIZES, masked_study, run, some_data
 from tests.federated.protocols.test_masked_audits import moved
@@ -266,3 +279,37 @@ def test_labels_of_a_block_are_as_many_as_classes():
     block = party.whole_block(protocol, Holding(HOLDER, X[HOLDER], y), memory).view(np.int64) / protocol.grid.steps
     assert np.linalg.norm(block, axis=1).max() <= math.sqrt(2.0)
     np.testing.assert_allclose(block[:, -3:].sum(axis=1), 0.0, atol=4.0 / protocol.grid.steps)
+
+
+# Around the protocol.
+
+
+def test_columns_by_name_go_with_more_classes():
+    rng = np.random.default_rng(2)
+    age, ward = rng.uniform(20, 90, 900), rng.choice(["north", "south"], 900)
+    y = NAMES[np.digitize(age / 35.0 + (ward == "south") + 0.3 * rng.standard_normal(900), [1.5, 2.5])]
+    tables = pd.DataFrame({"age": age}), pd.DataFrame({"ward": ward})
+    declared = {"age": [0, 100]}, {"ward": {"text": 3}}
+    parties = [Party(table, y, columns=columns) for table, columns in zip(tables, declared, strict=True)]
+    model = FederatedLogisticRegression(50.0, 1e-4, l1_radius=20.0, classes=list(NAMES), random_state=1).fit(parties)
+    assert model.score(list(tables), y) > 0.6
+    whole = pd.concat(tables, axis=1)
+    known, limits = model.units_["party-1"], model.row_norms_
+    free = np.abs(age - known.centre) / known.scale < limits["party-1"]  # the others are clipped
+    assert free.mean() > 0.3
+    wards = np.column_stack([ward == "north", ward == "south"]) * min(1.0, limits["party-2"])
+    by_hand = age[:, None] * model.coef_[:, 0] + wards @ model.coef_[:, 1:3].T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(whole)[free], by_hand[free], atol=1e-9)
+
+
+def test_the_ledger_says_what_was_sent_of_more_classes(tmp_path):
+    study, rng = local_study(epsilon=2.0, protocol=Marginals(n_selected=2)), np.random.default_rng(0)
+    y = np.arange(ROWS) % 3
+    nodes = [Node(study, Party(rng.random((ROWS, n)), y, name=name), tmp_path / name) for name, n in SIZES.items()]
+    outcome = Coordinator(study).run(InProcess(nodes))
+    for node in nodes:
+        node.close()
+    sent = [line for line in sent_messages(tmp_path / "b") if line.round == "1"]
+    assert "correlations 2x4, label mean 3, moments 3, row norm 2" in sent[0].what
+    assert "label mean: 1 gaussian at " in sent[0].noise
+    assert outcome.model.coefs["b"].shape == (3, 2)

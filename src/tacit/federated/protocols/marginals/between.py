@@ -74,7 +74,7 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
         sketches = yield {name: Question("cross") for name in study.names}
         agreed, parts = stayed(agreed, parts, sketches)
         blocks = [part.covariances(n) for part in parts]
-        return agreed, parts, one(blocks, *from_columns(agreed, cross, sketches, parts, blocks)), "columns"
+        return agreed, parts, whole(blocks, *from_columns(agreed, cross, sketches, parts, blocks)), "columns"
     blocks, scores = _scores(agreed, parts, mean)
     how = "zero"
     if cross is not None and (wanted == "sketched" or not any(part.mostly_empty(n) for part in parts)):
@@ -95,7 +95,7 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
         correlations = _possible(correlations, scores, square * n, centred=study.fit_intercept)
     along = block_diag(*(score.along[:, None] for score in scores))
     between = along @ (correlations - np.diag(np.diag(correlations))) @ along.T
-    return agreed, parts, one(blocks, between, np.ones(len(between))), how
+    return agreed, parts, whole(blocks, between, np.ones(len(between))), how
 
 
 def stayed(agreed: Agreement, parts: Sequence[Part], answers: Mapping[str, Arrays]) -> tuple[Agreement, list[Part]]:
@@ -175,7 +175,7 @@ def from_columns(
     return trust * correlations * np.outer(scales, scales), np.sqrt(np.sum(trust * variances, axis=1))
 
 
-def one(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
+def whole(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
     """One covariance of all columns; relative to the blocks, no column is known to vary by less than its error."""
     if not errors.any():
         return block_diag(*blocks) + between

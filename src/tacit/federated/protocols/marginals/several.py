@@ -42,7 +42,7 @@ def joined(agreed: Agreement, parts: list[Part], mean: Floats) -> between.Asking
         return agreed, parts, block_diag(*blocks), "zero"
     known = explained(_slopes(parts, mean), mean) / n
     found = between.from_columns(agreed, agreed.cross, sketches, parts, blocks, known)
-    return agreed, parts, between.one(blocks, *found), "columns"
+    return agreed, parts, between.whole(blocks, *found), "columns"
 
 
 def _slopes(parts: Sequence[Part], mean: Floats) -> Floats:
