@@ -4,9 +4,8 @@ Labels are one-hot vectors. So there are products of columns with each class, fr
 follows; the second moments are of all rows, and released once. Columns are taken as normal within each class, with
 covariances that all classes share: what they are over all rows, less what the means of the classes explain. Then the
 classes' chances are exactly those of a linear model with weights C^-1 (m_c - m), and that is what is solved for, each
-class in an l1 ball of its own. The second moments have no more to say: slopes, which tell what two classes really are
-(`masked.slopes`), made models of ten classes worse without any noise, as margins of others given a party's own columns
-are far from normal.
+class in an l1 ball of its own. There are no slopes, which tell more of two classes (`masked.slopes`): without any noise
+they help on one set of three and harm on two, for half of the budget (benchmarks/results/federated_classes.md).
 
 Between parties, columns are taken as independent within each class where nothing is known of them; with a budget that
 is large enough, covariances within classes are estimated from sketches (`between`).
