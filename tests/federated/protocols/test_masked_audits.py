@@ -192,7 +192,7 @@ def test_rows_that_are_not_clipped_are_caught():
 
 def test_labels_that_are_not_clipped_are_caught():
     with (
-        patch.object(party.Target, "of", lambda y, *_: Target(y, 4e4)),
+        patch.object(Target, "of", lambda y, *_: Target(y, 4e4)),
         patch.object(np, "clip", lambda values, *_: values),
     ):
         assert max(moved(masked_study(), *hostile()).values()) > 1.5
