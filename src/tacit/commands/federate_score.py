@@ -58,6 +58,8 @@ def run(arguments: Namespace) -> int:
     margins = part.margins(rows if study.by_name else rows.to_numpy()).reshape(len(asked), -1)
     if part.outputs != study.outputs:
         raise ValueError(f"{state / PART} is not of a model with the study's classes")
+    if part.outputs > 1 and name != recipient:
+        say(f"each person has {part.outputs} margins here: as many exact functions of {name}'s columns")
     names = _margin_columns(study)
     frame = tables.pandas().DataFrame({arguments.id: asked.to_numpy(), **dict(zip(names, margins.T, strict=True))})
     parties = part.parties or study.names

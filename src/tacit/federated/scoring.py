@@ -5,10 +5,11 @@ Rounds:
     margins   each other party sends its margins in a box that only the recipient opens
     boxes     the recipient gets all boxes, and adds up what is in them
 
-**Margins are not private**: they are exact functions of single people's columns. Each party's operator names the people
-and the recipient; a request names neither. The coordinator carries boxes, and learns how many people there are. Hellos
-are ephemeral X25519 keys with a code under the parties' secret (`marginals.masked.seals`), so it cannot put in a key of
-its own. All of it may be asked for again, with the same sums; what a party told is one disclosure.
+**Margins are not private**: they are exact functions of single people's columns, one for each of more than two classes.
+Each party's operator names the people and the recipient; a request names neither. The coordinator carries boxes, and
+learns how many people there are. Hellos are ephemeral X25519 keys with a code under the parties' secret
+(`marginals.masked.seals`), so it cannot put in a key of its own. All of it may be asked for again, with the same sums;
+what a party told is one disclosure.
 """
 
 import hashlib

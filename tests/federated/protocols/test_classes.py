@@ -111,7 +111,7 @@ def test_two_classes_are_told_apart_as_before():
     assert any("slopes" in release.name for release in model.plan_.plan.releases)
 
 
-def test_labels_are_not_told_by_the_plan_of_more_classes():
+def test_more_classes_have_no_slopes():
     """No slopes: nothing is spent on what does not help."""
     study = masked_study(**THREE)
     assert not any("slopes" in release.name for release in protocol_for(study).promise.plan.releases)
