@@ -61,9 +61,8 @@ def test_labels_where_the_study_has_none():
         lambda: Party(X, X),
         lambda: Party(X, ids=Y[1:].astype(int), secret=SECRET),
         lambda: Party(X, ids=Y.astype(int)),
-        lambda: Party(X, secret=SECRET),
     ],
-    ids=["nan", "inf", "text", "nan-label", "few-labels", "table-of-labels", "few-ids", "no-secret", "no-ids"],
+    ids=["nan", "inf", "text", "nan-label", "few-labels", "table-of-labels", "few-ids", "no-secret"],
 )
 def test_bad_data_is_refused_and_not_quoted(make):
     with pytest.raises(ValueError) as error:  # noqa: PT011

@@ -560,7 +560,7 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         table = pd.DataFrame([row for row, _ in records], columns=["one", "two", "three"])
-        with patch.object(joint, "_rows", lambda _: N):
+        with patch.object(joint, "rows_in", lambda _: N):
             model = pipeline().fit(table, np.array([label for _, label in records]))
         last = model[-1]
         kept = last.__dict__ if hasattr(last, "components_") else {"coef": last.coef_, "intercept": last.intercept_}
