@@ -111,7 +111,7 @@ def test_classes_become_signs_and_others_are_refused():
     labels = np.where(Y % 3 == 0, "yes", "no")
     np.testing.assert_array_equal(Party(X, labels, name="a").holding(study).targets, np.where(Y % 3 == 0, 1.0, -1.0))
     labels[0] = "??"
-    with pytest.raises(ValueError, match="not one of the study's two classes") as error:
+    with pytest.raises(ValueError, match="not one of the study's classes") as error:
         Party(X, labels, name="a").holding(study)
     assert "??" not in str(error.value)
 

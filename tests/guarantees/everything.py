@@ -688,6 +688,8 @@ def _of_study(name: str, study: Study) -> Entry:
     rng = np.random.default_rng(5)
     y = rng.choice([-1.0, 1.0], study.n_rows - 1)
     X = rng.uniform(0, 2, (study.n_rows - 1, 6)) * y[:, None]
+    if study.outputs > 1:  # the second class is two
+        y = np.where(y > 0.0, 0.0, rng.integers(1, study.outputs, len(y)))
     records = list(zip(X, y, strict=True))
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
@@ -722,7 +724,9 @@ def _of_study(name: str, study: Study) -> Entry:
         far = [one, 9.0 * np.resize([1.0, -1.0], 6), np.full(6, 9.0)]
         rows = [*far, other, *(-x for x in far), np.zeros(6), X[1], 1e150 * np.ones(6)]
         labels = (-1.0, 1.0) if study.loss == "logistic" else (-9.0, 9.0, 0.1, 0.9, -0.9, 1.6)
-        return [(x, labels[k % 2]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
+        labels = labels if study.outputs == 1 else tuple(map(float, range(study.outputs)))
+        turns = 2 if study.outputs == 1 else 1
+        return [(x, labels[k % turns]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
 
     return Entry(name, study.adjacency, plan, records, run, hostile)
 
@@ -740,6 +744,7 @@ def _studies(adjacency: str) -> list[Entry]:
         "marginals study, sketched columns": {"epsilon": 1e4, "delta": 0.08},
         "marginals study, nothing declared": {"y_bounds": None, "entry_bound": None},
         "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+        "marginals study, three classes": {"loss": "logistic", "y_bounds": None, "classes": (0, 1, 2)},
         "feature-sharing study, product": {"protocol": FeatureSharing(n_iter=4, geometry="product")},
         "feature-sharing study, serial": {"protocol": FeatureSharing(n_iter=4, geometry="serial")},
         "feature-sharing study, some blocks": {

@@ -159,6 +159,8 @@ COMPONENTS += ("small matrix", "total")
 def whole_numbers(entry):
     """The names of a run's own sums that are exact."""
     case = entry.case
+    if case is None and "classes" in entry.name:
+        return ("label mean",)  # their counts
     if case is None:
         return COMPONENTS if "PCA" in entry.name and "sparse" not in entry.name else ()
     if case.solver.name in ("text", "one-shot"):
