@@ -11,16 +11,19 @@ together cost what the dearer one does.
 import math
 from dataclasses import replace
 
-from tacit.privacy.plan import AS_MUCH, Plan, Promise, Unit
+from tacit.privacy.plan import Plan, Promise, Unit
+
+_ROUNDED_UP = 1.0 + 1e-12  # of noise, so that it costs no more
 
 
 def at_price_of(promise: Promise, plan: Plan, unit: Unit) -> Promise:
-    """The promise of a plan of Gaussian releases, all with shares, that costs what another promise does."""
+    """The promise of a plan of Gaussian releases, all with shares, that costs what another promise does, and no more."""
     if any(release.kind != "gaussian" or release.share is None for release in plan.releases):
         raise ValueError("a plan gets the price of another if it is of Gaussian releases with shares")
     price = promise.plan.spends(promise.multipliers)
-    multipliers = tuple(math.sqrt(r.count * plan.shared / ((r.share or 1.0) * price)) for r in plan.releases)
-    return Promise(plan, promise.budget, unit, promise.solver, multipliers)
+    parts = [(r.share or 0.0) / plan.shared for r in plan.releases]
+    noise = [math.sqrt(r.count / (part * price)) * _ROUNDED_UP for r, part in zip(plan.releases, parts, strict=True)]
+    return Promise(plan, promise.budget, unit, promise.solver, tuple(noise))
 
 
 def beside(promise: Promise, others: Promise) -> Promise:
@@ -30,7 +33,7 @@ def beside(promise: Promise, others: Promise) -> Promise:
     """
     if any(release.kind != "gaussian" for release in others.plan.releases):
         raise ValueError("what is released about other people must be Gaussian")
-    dearer = others.plan.spends(others.multipliers) > promise.plan.spends(promise.multipliers) * AS_MUCH
+    dearer = others.plan.spends(others.multipliers) > promise.plan.spends(promise.multipliers)
     if others.budget != promise.budget or dearer:
         raise ValueError("a promise to other people must be of the same budget, and cost no more")
     own, more = (0.0,) * len(promise.multipliers), (0.0,) * len(others.multipliers)

@@ -25,7 +25,6 @@ Kind = Literal["gaussian", "laplace", "exponential", "objective", "thresholded"]
 # Kinds known by their zCDP: what the multiplier times this would cost as the multiplier of a Gaussian. A selection is
 # e0^2 / 8 = rho, and a Gaussian 1 / (2 z^2).
 GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.OBJECTIVE_COST)}
-AS_MUCH = 1.0 + 1e-12  # what costs that are meant to be equal may differ by
 
 TAIL = 0.01
 """The part of delta that thresholded counts take beside their event."""
@@ -214,7 +213,7 @@ class Plan:
     def _dearest(self, multipliers: Sequence[float]) -> int:
         """The number of the view that sees most; the first of those that see as much."""
         costs = self._costs(multipliers)
-        return next(place for place, cost in enumerate(costs) if cost * AS_MUCH >= max(costs))
+        return costs.index(max(costs))
 
     def _costs(self, multipliers: Sequence[float]) -> list[float]:
         """What each view costs."""

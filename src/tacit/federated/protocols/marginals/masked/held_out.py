@@ -1,0 +1,319 @@
+"""Models judged on people who were held out, with `products="masked"`.
+
+Rounds, after those of the training:
+    margins     each party is told which functions of its rows are asked for (`directions`), and remembers a digest of
+                its block of them
+    products    as in the training, of these blocks: each party's own moments, and its share of each product
+    losses      (logistic loss) the holder of the labels releases the sum over its people of the log-loss that each has
+                on average, given the party's own columns and the label
+
+The squared error of each model is a function of these moments. The log-loss is not. Between models the coordinator
+chooses by what it would be if margins were normal in each class, with the means and the variance that held-out moments
+give them. Of the one that was chosen the holder of the labels tells the loss: its own columns and labels are as they
+are, and the rest of the margin is what the training says of it by these columns, with the mean for each label and the
+deviation that held-out moments give to what is left.
+
+Privacy
+-------
+moments, products   as in the training, of other people: rows are clipped to norm 1 after the functions were taken,
+                    whatever was asked. Masks and shares come from the same seeds under a transcript that holds all that
+                    was asked of all parties, so they are other streams: under one mask there is one block.
+losses              a loss clipped to a public interval, from its middle in units of half its width: 1, and 2. For any
+                    question, as a loss depends on that row alone.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit._types import Floats
+from tacit.federated.members import Member
+from tacit.federated.messages import write_arrays
+from tacit.federated.protocols import columns, directions
+from tacit.federated.protocols.base import Answer, Arrays, Holding, Model, Question, RefusedError, largest_sum, taken
+from tacit.federated.protocols.judged import Judge, Noisy
+from tacit.federated.protocols.marginals.coordinator import Moments
+from tacit.federated.protocols.marginals.masked import MaskedProtocol, party
+from tacit.federated.protocols.marginals.masked.coordinator import opened
+from tacit.federated.protocols.marginals.masked.rules import MaskedAgreement
+from tacit.federated.protocols.marginals.masked.slopes import LARGEST_ASKED
+from tacit.federated.protocols.marginals.party import Target, bounded, slack, times
+from tacit.federated.protocols.marginals.rules import SUMS, largest_target
+from tacit.federated.protocols.parts import HeldOutPart, Said, Scored, Scoring, Solved, least, own_weights
+from tacit.metrics.release import Reading
+from tacit.privacy import Gate, Plan, Promise, Release, Unit
+from tacit.privacy.apart import at_price_of
+from tacit.privacy.mechanisms import GaussianVector, Sensitivity
+
+MARGINS, LOSSES = "margins", "losses"  # the steps, beside "products"
+DIRECTION, PLACE = "direction", "place"  # asked with
+ASKED, FUNCTIONS, OFFSET = "asked", "functions", "offset"  # remembered
+_OF_LOSSES = Sensitivity.vector(1.0)
+_LOSSES_SHARE = 0.25  # of what is released about these people
+_CLIP = 0.01  # of probabilities, as in `tacit.metrics.LogLoss`
+_LEAST, _MOST = -math.log1p(-_CLIP), -math.log(_CLIP)
+_MIDDLE, _HALF = (_MOST + _LEAST) / 2.0, (_MOST - _LEAST) / 2.0
+_SINGULAR = 1e-10  # eigenvalues below this part of the largest are none
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+Forms = list[tuple[Floats, float]]
+
+
+class HeldOutMasked(MaskedProtocol, HeldOutPart):
+    """Masked products of functions of columns, for people who were held out."""
+
+    beside = frozenset({party.ROWS})
+    fresh = frozenset({party.BLOCK})
+
+    def __init__(self, training: MaskedAgreement, rows: int, models: int) -> None:
+        self.training, self._tells_losses = training, training.has_slopes
+        study = training.study
+        twice = study.label_holder if self._tells_losses else None  # for what its columns say of the others' margins
+        members = tuple(
+            Member(m.name, min(models * (1 + (m.name == twice)), m.n_features), m.labels) for m in study.members
+        )
+        super().__init__(replace(study, n_rows=rows, members=members, entry_bound=None))
+
+    @property
+    def has_slopes(self) -> bool:
+        """None of these people: losses are told in place of slopes."""
+        return False
+
+    @cached_property
+    def promise(self) -> Promise:
+        """As dear as the training's."""
+        return at_price_of(self.training.promise, self.plan(), Unit("row", self.study.n_rows))
+
+    def plan(self) -> Plan:
+        """Moments and shares as in the training, and losses."""
+        whole = super().plan()
+        names = [release.name.split("/", 1)[1] for release in whole.releases]
+        kept = [k for k, name in enumerate(names) if name == "moments" or name.startswith("products with")]
+        plan = Plan(*(whole.releases[k] for k in kept), views=[[view[k] for k in kept] for view in whole.views])
+        if not self._tells_losses:
+            return plan
+        holder = self.study.label_holder
+        share = _LOSSES_SHARE / (1.0 - _LOSSES_SHARE) * plan.shared
+        views = [
+            [*view, 0.0 if holder in coalition else 1.0]
+            for view, coalition in zip(plan.views, self.coalitions(), strict=True)
+        ]
+        return Plan(*plan.releases, Release(f"{holder}/{LOSSES}", "gaussian", share=share), views=views)
+
+    def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
+        """The steps "margins", "products" and "losses"."""
+        if party.SEED not in memory:
+            raise RefusedError("the people who were held out come after the training, and before the study is done")
+        if question.step == MARGINS:
+            return self._margins(holding, question, memory)
+        if question.step == party.PRODUCTS and ASKED in memory:
+            step = f"held-out products {memory[ASKED].tobytes().hex()}"
+            masks = party.Masks.of(self.training, holding, question, memory, step)
+            return party.shares(self, replace(masks, agreed=self), *self._functions(holding, gate, memory))
+        if question.step == LOSSES and self._tells_losses and self.holds_labels(holding.name):
+            return self._losses(holding, question, gate, memory)
+        raise RefusedError("this study has no such step, or not yet")
+
+    def _margins(self, holding: Holding, question: Question, memory: Arrays) -> Answer:
+        """What is asked of all parties, and of this one; a digest of its block, so that there is only one of it."""
+        names = self.study.names
+        expected = {f"{what} {k}" for k in range(1, len(names) + 1) for what in ("directions", "offset")}
+        if set(question.arrays) != expected:
+            raise RefusedError(f"the step {MARGINS!r} takes what is asked of each party")
+        own = names.index(holding.name) + 1
+        shape = self.training.study.member(holding.name).n_features, self.study.member(holding.name).n_features
+        functions, offset = directions.asked(question.arrays, own, shape)
+        kept = {FUNCTIONS: functions, OFFSET: offset, ASKED: _digest(question.arrays)}
+        block = party.whole_block(self, *self._transformed(holding, {**memory, **kept}))
+        return Answer({}, {**kept, party.BLOCK: party.digest_of(block)})
+
+    def _functions(self, holding: Holding, gate: Gate, memory: Arrays) -> tuple[Holding, Gate, Arrays]:
+        """What a party's shares are made of."""
+        rows, known = self._transformed(holding, memory)
+        return rows, gate, known
+
+    def _transformed(self, holding: Holding, memory: Arrays) -> tuple[Holding, Arrays]:
+        """The functions of a party's rows, as rows that are clipped to norm 1."""
+        found = directions.applied(self._rows(holding, memory), memory[FUNCTIONS], memory[OFFSET])
+        return replace(holding, X=found), {**memory, "row norm": np.ones(1)}
+
+    def _rows(self, holding: Holding, memory: Arrays) -> Floats:
+        """Rows of norm 1 at most, as the training has them."""
+        return columns.unit_rows(bounded(self.training.study, holding.X), float(memory["row norm"][0]))
+
+    def _losses(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
+        """The sum of the losses of one model."""
+        rows = self._rows(holding, memory)
+        direction, place = _asked(question, {DIRECTION: rows.shape[1], PLACE: 3})
+        target = Target.of(holding.targets, tuple(memory["y bounds"].tolist()), float(memory["label mean"][0]))
+        offset, by_label, deviation = place.tolist()
+        centres = columns.images(rows, direction) + by_label * (target.values / target.bound) + offset
+        n = self.study.n_rows
+        noise = GaussianVector(times(_OF_LOSSES, slack(n)), bound=float(n))
+        total = within_interval(centres, deviation, holding.targets).sum()
+        return Answer({LOSSES: gate.release(LOSSES, noise, [total])})
+
+    def scored(self, model: Model, said: Said, models: Solved) -> Scoring:
+        """Two rounds, and one more for the logistic loss."""
+        given = model.facts["moments"]
+        given = given.given if self._tells_losses else given
+        functions = {name: self._spanning(given, name, model, models) for name in self.study.names}
+        told: dict[str, Floats] = {}
+        for k, (ways, offset, _) in enumerate(functions.values(), 1):
+            told |= {f"directions {k}": ways, f"offset {k}": offset}
+        yield {name: Question(MARGINS, told) for name in self.study.names}
+        asked, _ = said[party.PRODUCTS]
+        answers = yield {name: Question(party.PRODUCTS, asked[name].arrays) for name in self.study.names}
+        judge = self._judge(model, given, answers)
+        forms = [self._form(given, functions, one, place) for place, one in enumerate(models)]
+        errors = [as_normal(judge, *form) if self._tells_losses else judge.squared_error(*form) for form in forms]
+        best, holder = least(errors), self.study.label_holder
+        if not self._tells_losses:
+            return Scored(judge, forms, errors, best, errors[best])
+        others = np.concatenate(
+            [f.parts[:, best] * (n != holder) - (f.parts[:, len(models) + best] if n == holder else 0.0)
+             for n, f in functions.items()]
+        )
+        question = self._question(judge, others, forms[best][1], self._own(given, model, models[best]))
+        answers = yield {holder: question}
+        noise, n = self.noise(holder, LOSSES, _OF_LOSSES), self.study.n_rows
+        (total,) = taken(holder, answers[holder], LOSSES, (1,), largest_sum(n, 1.0, noise)).tolist()
+        value = _MIDDLE + _HALF * min(1.0, max(-1.0, total / n))
+        return Scored(judge, forms, errors, best, Reading(value, _HALF * noise / n))
+
+    def _spanning(self, given: Moments, name: str, model: Model, models: Solved) -> directions.Functions:
+        """What a party is asked for: its margins, and of the holder for losses what it knows of the others'."""
+        wanted, own = own_weights(given, name, models)
+        if self._tells_losses and name == self.study.label_holder:
+            regressed = [_regressed(given, own, _all(given, one)) for one in models]
+            wanted = np.column_stack([wanted, *regressed])
+        covariance, mean = given.covariance[own, own], given.mean[own]
+        count, reach = self.study.member(name).n_features, directions.reach_of(self.study)
+        return directions.Functions.spanning(wanted, covariance, mean, model.facts["row_norms"][name], count, reach)
+
+    def _form(
+        self, given: Moments, functions: Mapping[str, directions.Functions], model: tuple[Mapping[str, Floats], float], place: int
+    ) -> tuple[Floats, float]:
+        """A model's weights in these functions, from which the means of columns were taken off."""
+        weights = np.concatenate([function.parts[:, place] for function in functions.values()])
+        return weights, model[1] + float(given.mean @ _all(given, model))
+
+    def _judge(self, model: Model, given: Moments, answers: Mapping[str, Arrays]) -> Judge:
+        """The opened moments of these people."""
+        names, n, d = self.study.names, self.study.n_rows, sum(m.n_features for m in self.study.members)
+        found = opened(self, answers)
+        matrix, noise = np.zeros((d + 2, d + 2)), []
+        matrix[-1, -1] = 1.0
+        starts = np.cumsum([0, *(member.n_features for member in self.study.members)])
+        places = {
+            m.name: np.append(np.arange(start, start + m.n_features), [d] * self.holds_labels(m.name)).astype(np.int64)
+            for m, start in zip(self.study.members, starts, strict=False)
+        }
+        for name, own in places.items():
+            matrix[np.ix_(own, own)] = found[name, name][:-1, :-1] / n
+            matrix[own, -1] = matrix[-1, own] = found[name, name][:-1, -1] / (SUMS * n)
+            deviation = self.noise(name, "moments", self.moments_of(name)) / n
+            noise.append(Noisy(own, own, deviation))
+            noise.append(Noisy(own, np.array([d + 1]), deviation / math.sqrt(2.0) / SUMS))
+        share = math.sqrt(2.0) * math.ldexp(1.0, self.grid.bits) / self.grid.steps**2 / n
+        for one, other in combinations(names, 2):
+            matrix[np.ix_(places[one], places[other])] = found[one, other] / n
+            matrix[np.ix_(places[other], places[one])] = found[other, one] / n
+            noise.append(Noisy(places[one], places[other], share if self.study.budget.is_private else 0.0))
+        unit = largest_target(model.facts["y_bounds"], given.target_mean) / self.label_weight
+        return Judge(matrix, noise, given.target_mean, unit)
+
+    def _own(self, given: Moments, model: Model, one: tuple[Mapping[str, Floats], float]) -> tuple[Floats, float]:
+        """What the holder of the labels knows of margins: by its own weights, and by regression of the others'."""
+        holder = self.study.label_holder
+        weights, own = own_weights(given, holder, [one])
+        direction = weights[:, 0] + _regressed(given, own, _all(given, one))
+        return model.facts["row_norms"][holder] * direction, float(given.mean[own] @ direction)
+
+    def _question(self, judge: Judge, left: Floats, centre: float, own: tuple[Floats, float]) -> Question:
+        """Asks for the losses of a model: `left` is what its holder's columns do not tell of margins."""
+        direction, mean = own
+        form, covariance = np.append(left, 0.0), judge.covariance
+        spread = max(float(covariance[-1, -1]), 1.0 / self.study.n_rows)
+        by_label = float(covariance[-1] @ form) / spread
+        unexplained = float(form @ covariance @ form) - by_label**2 * spread
+        offset = centre - mean + float(judge.means @ form) - by_label * float(judge.means[-1])
+        place = [offset, by_label * self.label_weight, math.sqrt(max(unexplained, 0.0))]
+        return Question(LOSSES, {DIRECTION: direction, PLACE: np.array(place)})
+
+
+def _all(given: Moments, model: tuple[Mapping[str, Floats], float]) -> Floats:
+    """A model's weights in the order of the moments."""
+    return np.concatenate([model[0][name][chosen] for name, chosen in given.features.items()])
+
+
+def _regressed(given: Moments, own: slice, weights: Floats) -> Floats:
+    """What some columns say of the others' margin where the label is known, by the moments of the training."""
+    away = weights.copy()
+    away[own] = 0.0
+    known = np.zeros((own.stop - own.start + 1,) * 2)
+    known[:-1, :-1], known[-1, -1] = given.covariance[own, own], 1.0 - given.target_mean**2
+    known[:-1, -1] = known[-1, :-1] = given.slope[own]
+    common = np.append(given.covariance[own] @ away, given.slope @ away)
+    return np.linalg.lstsq(known, common, rcond=_SINGULAR)[0][:-1]
+
+
+def as_normal(judge: Judge, weights: Floats, intercept: float) -> Reading:
+    """The log-loss if margins are normal in each class, with one variance; noise to first order."""
+    form = np.append(weights, [0.0, 0.0])
+    covariance, target = judge.covariance, judge.target
+    centre = intercept + float(judge.means @ form[:-1])
+    mean = judge.target_mean + judge.target_unit * float(judge.means[-1])
+    variance = float(form[:-1] @ covariance @ form[:-1])
+    common = float(form[:-1] @ covariance @ target[:-1])
+    errors = judge.deviation(form), math.sqrt(sum(n.variance_between(form, target) for n in judge.noise))
+    value = _normal_loss(centre, mean, variance, common)
+    moved = (
+        _normal_loss(centre, mean, variance + errors[0], common) - value,
+        _normal_loss(centre, mean, variance, common - errors[1]) - value,
+    )
+    return Reading(value, math.hypot(*moved))
+
+
+def _normal_loss(centre: float, mean: float, variance: float, common: float) -> float:
+    """By the mean and the variance of margins, the mean of labels, and the covariance of both."""
+    positive = min(0.999, max(0.001, (1.0 + mean) / 2.0))
+    apart = common / (2.0 * positive * (1.0 - positive))
+    within = math.sqrt(max(variance - positive * (1.0 - positive) * apart**2, 0.0))
+    margins = within * _NODES
+    upper, lower = centre + (1.0 - positive) * apart, centre - positive * apart
+    losses = positive * np.logaddexp(0.0, -upper - margins) + (1.0 - positive) * np.logaddexp(0.0, lower + margins)
+    return float(_WEIGHTS @ losses)
+
+
+def within_interval(centres: Floats, deviation: float, targets: Floats) -> Floats:
+    """Log-losses on average over normal margins, clipped to their interval and brought to [-1, 1]."""
+    total = np.zeros(len(centres))
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        total += weight * np.logaddexp(0.0, -targets * (centres + deviation * node))
+    return np.clip((np.clip(total, _LEAST, _MOST) - _MIDDLE) / _HALF, -1.0, 1.0)
+
+
+def _asked(question: Question, sizes: Mapping[str, int]) -> list[Floats]:
+    """The arrays of numbers of a question; others are refused, and what is too large to work with."""
+    if set(question.arrays) != set(sizes):
+        raise RefusedError(f"the step {LOSSES!r} takes the arrays {', '.join(map(repr, sizes))}")
+    for name, size in sizes.items():
+        array = question.arrays[name]
+        if array.dtype != np.float64 or array.shape != (size,) or not np.all(np.abs(array) <= LARGEST_ASKED):
+            raise RefusedError(
+                f"the array {name!r} of the step {LOSSES!r} must hold {size} numbers of any model's size"
+            )
+    return [question.arrays[name] for name in sizes]
+
+
+def _digest(arrays: Arrays) -> NDArray[np.uint8]:
+    """Of all that was asked."""
+    return np.frombuffer(hashlib.sha256(write_arrays(arrays)).digest(), dtype=np.uint8)
