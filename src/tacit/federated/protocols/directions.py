@@ -31,7 +31,9 @@ class Functions(NamedTuple):
     parts: Floats
 
     @classmethod
-    def spanning(cls, wanted: Floats, covariance: Floats, mean: Floats, unit: float, count: int, reach: float) -> "Functions":
+    def spanning(
+        cls, wanted: Floats, covariance: Floats, mean: Floats, unit: float, count: int, reach: float
+    ) -> "Functions":
         """Of functions of columns (by their weights, side by side), less their means; `unit` is the norm of a row."""
         values, vectors = np.linalg.eigh(covariance)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
@@ -58,7 +60,12 @@ def asked(arrays: Arrays, party: int, shape: tuple[int, int]) -> tuple[Floats, F
     found = []
     for name, expected in ((f"directions {party}", shape), (f"offset {party}", shape[1:])):
         array = arrays.get(name)
-        if array is None or array.dtype != np.float64 or array.shape != expected or not np.all(np.abs(array) <= _LARGEST):
+        if (
+            array is None
+            or array.dtype != np.float64
+            or array.shape != expected
+            or not np.all(np.abs(array) <= _LARGEST)
+        ):
             raise RefusedError(f"the array {name!r} must hold {expected} numbers of any model's size")
         found.append(array)
     return found[0], found[1]

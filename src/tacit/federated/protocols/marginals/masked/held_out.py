@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated.members import Member
 from tacit.federated.messages import write_arrays
-from tacit.federated.protocols import columns, directions
+from tacit.federated.protocols import columns, directions, moments
 from tacit.federated.protocols.base import Answer, Arrays, Holding, Model, Question, RefusedError, largest_sum, taken
 from tacit.federated.protocols.judged import Judge, Noisy
 from tacit.federated.protocols.marginals.coordinator import Moments
@@ -59,11 +59,13 @@ _LOSSES_SHARE = 0.25  # of what is released about these people
 _CLIP = 0.01  # of probabilities, as in `tacit.metrics.LogLoss`
 _LEAST, _MOST = -math.log1p(-_CLIP), -math.log(_CLIP)
 _MIDDLE, _HALF = (_MOST + _LEAST) / 2.0, (_MOST - _LEAST) / 2.0
+_DOUBT = 2.0  # deviations of its noise that a variance is raised by, before anything is divided by it
 _SINGULAR = 1e-10  # eigenvalues below this part of the largest are none
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
-Forms = list[tuple[Floats, float]]
+Solution = tuple[Mapping[str, Floats], float]
+Split = tuple[Floats, Floats, Floats]
 
 
 class HeldOutMasked(MaskedProtocol, HeldOutPart):
@@ -73,7 +75,7 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
     fresh = frozenset({party.BLOCK})
 
     def __init__(self, training: MaskedAgreement, rows: int, models: int) -> None:
-        self.training, self._tells_losses = training, training.has_slopes
+        self.training, self._models, self._tells_losses = training, models, training.has_slopes
         study = training.study
         twice = study.label_holder if self._tells_losses else None  # for what its columns say of the others' margins
         members = tuple(
@@ -172,21 +174,19 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         asked, _ = said[party.PRODUCTS]
         answers = yield {name: Question(party.PRODUCTS, asked[name].arrays) for name in self.study.names}
         judge = self._judge(model, given, answers)
-        forms = [self._form(given, functions, one, place) for place, one in enumerate(models)]
+        weights = np.concatenate([parts[:, : len(models)] for _, _, parts in functions.values()])
+        forms = [(one, _centre(given, model)) for one, model in zip(weights.T, models, strict=True)]
         errors = [as_normal(judge, *form) if self._tells_losses else judge.squared_error(*form) for form in forms]
         best, holder = least(errors), self.study.label_holder
         if not self._tells_losses:
             return Scored(judge, forms, errors, best, errors[best])
-        others = np.concatenate(
-            [f.parts[:, best] * (n != holder) - (f.parts[:, len(models) + best] if n == holder else 0.0)
-             for n, f in functions.items()]
-        )
-        question = self._question(judge, others, forms[best][1], self._own(given, model, models[best]))
-        answers = yield {holder: question}
+        split = self._split(functions, best)
+        answers = yield {holder: self._question(judge, given, model, models[best], split)}
         noise, n = self.noise(holder, LOSSES, _OF_LOSSES), self.study.n_rows
         (total,) = taken(holder, answers[holder], LOSSES, (1,), largest_sum(n, 1.0, noise)).tolist()
         value = _MIDDLE + _HALF * min(1.0, max(-1.0, total / n))
-        return Scored(judge, forms, errors, best, Reading(value, _HALF * noise / n))
+        doubt = _moved(judge, *forms[best], *_errors_between(judge, *split[:2]))
+        return Scored(judge, forms, errors, best, Reading(value, math.hypot(_HALF * noise / n, doubt)))
 
     def _spanning(self, given: Moments, name: str, model: Model, models: Solved) -> directions.Functions:
         """What a party is asked for: its margins, and of the holder for losses what it knows of the others'."""
@@ -197,13 +197,6 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         covariance, mean = given.covariance[own, own], given.mean[own]
         count, reach = self.study.member(name).n_features, directions.reach_of(self.study)
         return directions.Functions.spanning(wanted, covariance, mean, model.facts["row_norms"][name], count, reach)
-
-    def _form(
-        self, given: Moments, functions: Mapping[str, directions.Functions], model: tuple[Mapping[str, Floats], float], place: int
-    ) -> tuple[Floats, float]:
-        """A model's weights in these functions, from which the means of columns were taken off."""
-        weights = np.concatenate([function.parts[:, place] for function in functions.values()])
-        return weights, model[1] + float(given.mean @ _all(given, model))
 
     def _judge(self, model: Model, given: Moments, answers: Mapping[str, Arrays]) -> Judge:
         """The opened moments of these people."""
@@ -230,26 +223,41 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         unit = largest_target(model.facts["y_bounds"], given.target_mean) / self.label_weight
         return Judge(matrix, noise, given.target_mean, unit)
 
-    def _own(self, given: Moments, model: Model, one: tuple[Mapping[str, Floats], float]) -> tuple[Floats, float]:
-        """What the holder of the labels knows of margins: by its own weights, and by regression of the others'."""
+    def _split(self, functions: Mapping[str, directions.Functions], place: int) -> tuple[Floats, Floats, Floats]:
+        """A model's margin at the holder of the labels, at all others, and what the holder's columns say of theirs."""
         holder = self.study.label_holder
-        weights, own = own_weights(given, holder, [one])
-        direction = weights[:, 0] + _regressed(given, own, _all(given, one))
-        return model.facts["row_norms"][holder] * direction, float(given.mean[own] @ direction)
+        own = [f.parts[:, place] * (name == holder) for name, f in functions.items()]
+        others = [f.parts[:, place] * (name != holder) for name, f in functions.items()]
+        known = [f.parts[:, self._models + place] if n == holder else 0.0 * f.offset for n, f in functions.items()]
+        return np.concatenate([*own, [0.0]]), np.concatenate([*others, [0.0]]), np.concatenate([*known, [0.0]])
 
-    def _question(self, judge: Judge, left: Floats, centre: float, own: tuple[Floats, float]) -> Question:
-        """Asks for the losses of a model: `left` is what its holder's columns do not tell of margins."""
-        direction, mean = own
-        form, covariance = np.append(left, 0.0), judge.covariance
-        spread = max(float(covariance[-1, -1]), 1.0 / self.study.n_rows)
-        by_label = float(covariance[-1] @ form) / spread
-        unexplained = float(form @ covariance @ form) - by_label**2 * spread
-        offset = centre - mean + float(judge.means @ form) - by_label * float(judge.means[-1])
-        place = [offset, by_label * self.label_weight, math.sqrt(max(unexplained, 0.0))]
-        return Question(LOSSES, {DIRECTION: direction, PLACE: np.array(place)})
+    def _question(self, judge: Judge, given: Moments, model: Model, chosen: Solution, split: Split) -> Question:
+        """What the rows and labels of their holder say of margins.
+
+        A regression of the others' margin on the holder's own, on what the training knows of it by the holder's
+        columns, and on the label; drawn to zero where noise is large.
+        """
+        own, others, known = split
+        holder, covariance, means = self.study.label_holder, judge.covariance, judge.means
+        basis = np.column_stack([own, known, np.append(np.zeros(len(own) - 1), 1.0)])
+        noise = [_DOUBT * judge.deviation(np.append(one, 0.0)) for one in basis.T]
+        among = moments.repaired(basis.T @ covariance @ basis, 0.0) + np.diag(noise)
+        by = np.linalg.lstsq(among, basis.T @ covariance @ others, rcond=_SINGULAR)[0]
+        left = others - basis @ by
+        weights, places = own_weights(given, holder, [chosen])
+        direction = (1.0 + by[0]) * weights[:, 0] + by[1] * _regressed(given, places, _all(given, chosen))
+        offset = _centre(given, chosen) - float(given.mean[places] @ direction) + float(means @ left)
+        deviation = math.sqrt(max(float(left @ covariance @ left), 0.0))
+        asked = {DIRECTION: model.facts["row_norms"][holder] * direction}
+        return Question(LOSSES, asked | {PLACE: np.array([offset, by[2] * self.label_weight, deviation])})
 
 
-def _all(given: Moments, model: tuple[Mapping[str, Floats], float]) -> Floats:
+def _centre(given: Moments, model: Solution) -> float:
+    """A model's mean margin, or prediction, by the means of the training."""
+    return model[1] + float(given.mean @ _all(given, model))
+
+
+def _all(given: Moments, model: Solution) -> Floats:
     """A model's weights in the order of the moments."""
     return np.concatenate([model[0][name][chosen] for name, chosen in given.features.items()])
 
@@ -265,21 +273,43 @@ def _regressed(given: Moments, own: slice, weights: Floats) -> Floats:
     return np.linalg.lstsq(known, common, rcond=_SINGULAR)[0][:-1]
 
 
-def as_normal(judge: Judge, weights: Floats, intercept: float) -> Reading:
+def as_normal(judge: Judge, weights: Floats, centre: float) -> Reading:
     """The log-loss if margins are normal in each class, with one variance; noise to first order."""
     form = np.append(weights, [0.0, 0.0])
-    covariance, target = judge.covariance, judge.target
-    centre = intercept + float(judge.means @ form[:-1])
-    mean = judge.target_mean + judge.target_unit * float(judge.means[-1])
-    variance = float(form[:-1] @ covariance @ form[:-1])
-    common = float(form[:-1] @ covariance @ target[:-1])
-    errors = judge.deviation(form), math.sqrt(sum(n.variance_between(form, target) for n in judge.noise))
-    value = _normal_loss(centre, mean, variance, common)
-    moved = (
-        _normal_loss(centre, mean, variance + errors[0], common) - value,
-        _normal_loss(centre, mean, variance, common - errors[1]) - value,
+    between = math.sqrt(sum(noisy.variance_between(form, judge.target) for noisy in judge.noise))
+    value = _normal_loss(*_seen(judge, weights, centre))
+    return Reading(value, _moved(judge, weights, centre, judge.deviation(form), between))
+
+
+def _seen(judge: Judge, weights: Floats, centre: float) -> tuple[float, float, float, float]:
+    """The mean margin and the mean label, the margin's variance, and the covariance of both."""
+    form, target = np.append(weights, 0.0), judge.target[:-1]
+    mean = judge.target_mean + float(judge.means @ target)
+    return (
+        centre + float(judge.means @ form),
+        mean,
+        float(form @ judge.covariance @ form),
+        float(form @ judge.covariance @ target),
     )
-    return Reading(value, math.hypot(*moved))
+
+
+def _moved(judge: Judge, weights: Floats, centre: float, variance: float, common: float) -> float:
+    """How far errors of the margin's variance, and of its covariance with the label, move the log-loss."""
+    middle, mean, *seen = _seen(judge, weights, centre)
+    value = _normal_loss(middle, mean, *seen)
+    more = (
+        _normal_loss(middle, mean, seen[0] + variance, seen[1]),
+        _normal_loss(middle, mean, seen[0], seen[1] - common),
+    )
+    return math.hypot(more[0] - value, more[1] - value)
+
+
+def _errors_between(judge: Judge, own: Floats, others: Floats) -> tuple[float, float]:
+    """The noise in what is taken of other parties' margins: in their variance with the own one, and with the label."""
+    form, mine = np.append(others, 0.0), np.append(own, 0.0)
+    beside = math.sqrt(sum(noisy.variance_between(form, mine) for noisy in judge.noise))
+    common = math.sqrt(sum(noisy.variance_between(form, judge.target) for noisy in judge.noise))
+    return math.hypot(judge.deviation(form), 2.0 * beside), common
 
 
 def _normal_loss(centre: float, mean: float, variance: float, common: float) -> float:
