@@ -17,7 +17,7 @@ _ROUNDED_UP = 1.0 + 1e-12  # of noise, so that it costs no more
 
 
 def at_price_of(promise: Promise, plan: Plan, unit: Unit) -> Promise:
-    """The promise of a plan of Gaussian releases, all with shares, that costs what another promise does, and no more."""
+    """The promise of a plan of Gaussian releases, all with shares, that costs what another one does, and no more."""
     if any(release.kind != "gaussian" or release.share is None for release in plan.releases):
         raise ValueError("a plan gets the price of another if it is of Gaussian releases with shares")
     price = promise.plan.spends(promise.multipliers)

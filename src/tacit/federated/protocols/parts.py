@@ -14,7 +14,8 @@ from tacit.federated.study import Study
 from tacit.metrics.release import Reading
 from tacit.privacy import Gate, Promise
 
-Solved = Sequence[tuple[Mapping[str, Floats], float]]  # models, by the weights of each party's columns, and intercepts
+Solution = tuple[Mapping[str, Floats], float]  # a model, by the weights of each party's columns, and its intercept
+Solved = Sequence[Solution]
 Said = Mapping[str, tuple[Mapping[str, Question], Mapping[str, Arrays]]]  # by step: what was asked and answered
 
 
@@ -42,9 +43,13 @@ class HeldOutPart(ABC):
     """
 
     study: Study  # with so many rows as there are people held out
-    promise: Promise
     beside: frozenset[str] = frozenset()
     fresh: frozenset[str] = frozenset()
+
+    @property
+    @abstractmethod
+    def promise(self) -> Promise:
+        """What a party may release of these people."""
 
     @abstractmethod
     def answer(self, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
@@ -59,9 +64,15 @@ class HeldOutPart(ABC):
         """The coordinator's side; `said` is all of the training."""
 
 
+DOUBT = 2.0  # how often the noise in an error counts against a model
+
+
 def least(errors: Sequence[Reading]) -> int:
-    """The place of the least error, or of the first of those."""
-    return min(range(len(errors)), key=lambda place: errors[place].value)
+    """The place of the model that is best for sure: the least error with its noise twice, or the first of those.
+
+    A model whose error is known badly is often one that noise made look good.
+    """
+    return min(range(len(errors)), key=lambda place: errors[place].value + DOUBT * errors[place].noise)
 
 
 def own_weights(given: Moments, name: str, models: Solved) -> tuple[Floats, slice]:
@@ -70,3 +81,13 @@ def own_weights(given: Moments, name: str, models: Solved) -> tuple[Floats, slic
     start = sum(len(given.features[other]) for other in names[: names.index(name)])
     chosen = given.features[name]
     return np.column_stack([coefs[name][chosen] for coefs, _ in models]), slice(start, start + len(chosen))
+
+
+def weights_of(given: Moments, model: Solution) -> Floats:
+    """A model's weights in the order of the moments."""
+    return np.concatenate([model[0][name][chosen] for name, chosen in given.features.items()])
+
+
+def centre_of(given: Moments, model: Solution) -> float:
+    """A model's mean margin, or prediction, by the means of the training."""
+    return model[1] + float(given.mean @ weights_of(given, model))

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,18 @@ from tacit.federated.protocols.marginals.masked.rules import MaskedAgreement
 from tacit.federated.protocols.marginals.masked.slopes import LARGEST_ASKED
 from tacit.federated.protocols.marginals.party import Target, bounded, slack, times
 from tacit.federated.protocols.marginals.rules import SUMS, largest_target
-from tacit.federated.protocols.parts import HeldOutPart, Said, Scored, Scoring, Solved, least, own_weights
+from tacit.federated.protocols.parts import (
+    HeldOutPart,
+    Said,
+    Scored,
+    Scoring,
+    Solution,
+    Solved,
+    centre_of,
+    least,
+    own_weights,
+    weights_of,
+)
 from tacit.metrics.release import Reading
 from tacit.privacy import Gate, Plan, Promise, Release, Unit
 from tacit.privacy.apart import at_price_of
@@ -64,7 +76,6 @@ _SINGULAR = 1e-10  # eigenvalues below this part of the largest are none
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
-Solution = tuple[Mapping[str, Floats], float]
 Split = tuple[Floats, Floats, Floats]
 
 
@@ -132,7 +143,7 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         own = names.index(holding.name) + 1
         shape = self.training.study.member(holding.name).n_features, self.study.member(holding.name).n_features
         functions, offset = directions.asked(question.arrays, own, shape)
-        kept = {FUNCTIONS: functions, OFFSET: offset, ASKED: _digest(question.arrays)}
+        kept: dict[str, NDArray[Any]] = {FUNCTIONS: functions, OFFSET: offset, ASKED: _digest(question.arrays)}
         block = party.whole_block(self, *self._transformed(holding, {**memory, **kept}))
         return Answer({}, {**kept, party.BLOCK: party.digest_of(block)})
 
@@ -159,6 +170,7 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         centres = columns.images(rows, direction) + by_label * (target.values / target.bound) + offset
         n = self.study.n_rows
         noise = GaussianVector(times(_OF_LOSSES, slack(n)), bound=float(n))
+        assert holding.targets is not None
         total = within_interval(centres, deviation, holding.targets).sum()
         return Answer({LOSSES: gate.release(LOSSES, noise, [total])})
 
@@ -175,7 +187,7 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         answers = yield {name: Question(party.PRODUCTS, asked[name].arrays) for name in self.study.names}
         judge = self._judge(model, given, answers)
         weights = np.concatenate([parts[:, : len(models)] for _, _, parts in functions.values()])
-        forms = [(one, _centre(given, model)) for one, model in zip(weights.T, models, strict=True)]
+        forms = [(one, centre_of(given, model)) for one, model in zip(weights.T, models, strict=True)]
         errors = [as_normal(judge, *form) if self._tells_losses else judge.squared_error(*form) for form in forms]
         best, holder = least(errors), self.study.label_holder
         if not self._tells_losses:
@@ -192,7 +204,7 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         """What a party is asked for: its margins, and of the holder for losses what it knows of the others'."""
         wanted, own = own_weights(given, name, models)
         if self._tells_losses and name == self.study.label_holder:
-            regressed = [_regressed(given, own, _all(given, one)) for one in models]
+            regressed = [_regressed(given, own, weights_of(given, one)) for one in models]
             wanted = np.column_stack([wanted, *regressed])
         covariance, mean = given.covariance[own, own], given.mean[own]
         count, reach = self.study.member(name).n_features, directions.reach_of(self.study)
@@ -245,21 +257,11 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         by = np.linalg.lstsq(among, basis.T @ covariance @ others, rcond=_SINGULAR)[0]
         left = others - basis @ by
         weights, places = own_weights(given, holder, [chosen])
-        direction = (1.0 + by[0]) * weights[:, 0] + by[1] * _regressed(given, places, _all(given, chosen))
-        offset = _centre(given, chosen) - float(given.mean[places] @ direction) + float(means @ left)
+        direction = (1.0 + by[0]) * weights[:, 0] + by[1] * _regressed(given, places, weights_of(given, chosen))
+        offset = centre_of(given, chosen) - float(given.mean[places] @ direction) + float(means @ left)
         deviation = math.sqrt(max(float(left @ covariance @ left), 0.0))
         asked = {DIRECTION: model.facts["row_norms"][holder] * direction}
         return Question(LOSSES, asked | {PLACE: np.array([offset, by[2] * self.label_weight, deviation])})
-
-
-def _centre(given: Moments, model: Solution) -> float:
-    """A model's mean margin, or prediction, by the means of the training."""
-    return model[1] + float(given.mean @ _all(given, model))
-
-
-def _all(given: Moments, model: Solution) -> Floats:
-    """A model's weights in the order of the moments."""
-    return np.concatenate([model[0][name][chosen] for name, chosen in given.features.items()])
 
 
 def _regressed(given: Moments, own: slice, weights: Floats) -> Floats:
@@ -270,7 +272,7 @@ def _regressed(given: Moments, own: slice, weights: Floats) -> Floats:
     known[:-1, :-1], known[-1, -1] = given.covariance[own, own], 1.0 - given.target_mean**2
     known[:-1, -1] = known[-1, :-1] = given.slope[own]
     common = np.append(given.covariance[own] @ away, given.slope @ away)
-    return np.linalg.lstsq(known, common, rcond=_SINGULAR)[0][:-1]
+    return np.asarray(np.linalg.lstsq(known, common, rcond=_SINGULAR)[0][:-1], dtype=np.float64)
 
 
 def as_normal(judge: Judge, weights: Floats, centre: float) -> Reading:
