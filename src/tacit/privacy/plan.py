@@ -193,17 +193,17 @@ class Plan:
     def event(self, multipliers: Sequence[float]) -> DpEvent:
         """What the whole plan costs with these noise multipliers, one for each release; in the view that sees most.
 
-        The others cost no more in mu^2 and, if anything is known by its zCDP only, in rho. The view that sees most must
-        then hold such a release: its event is accounted by zCDP, as what it stands for has to be.
+        The others cost no more in mu^2 and, if anything is known by its zCDP only, in rho. If that is in another view
+        than the dearest, the event says no more of any than its zCDP, which is that of the dearest.
         """
         made = list(zip(self.releases, multipliers, strict=True))
         if not self.views:
             return events.composed(r.event(z) for r, z in made)
         view = self.views[self._dearest(multipliers)]
         seen = [(r, z / math.sqrt(part)) for (r, z), part in zip(made, view, strict=True) if part]
-        kinds = {r.kind for r, _ in seen} & set(GAUSSIAN_EQUIVALENT)
-        if not kinds and any(r.kind in GAUSSIAN_EQUIVALENT for r in self.releases):
-            raise ValueError("a view without the releases that are known by their zCDP must not cost the most")
+        by_zcdp = {r.kind for r in self.releases} & set(GAUSSIAN_EQUIVALENT)
+        if by_zcdp and not by_zcdp & {r.kind for r, _ in seen}:
+            return events.exponential(2.0 * math.sqrt(self.spends(multipliers)))
         return events.composed(r.event(z) for r, z in seen)
 
     def spends(self, multipliers: Sequence[float]) -> float:

@@ -106,7 +106,8 @@ class Evaluated(Protocol):
             scores = [scored.judge.r2(*form) for form in scored.forms]
             told = scores[scored.best]
         else:
-            scores, told = scored.errors, scored.told
+            scores, told = [one._replace(value=max(one.value, 0.0)) for one in scored.errors], scored.told
+            told = told._replace(value=max(told.value, 0.0))
         values, noises = zip(*((float(value), float(noise)) for value, noise in scores), strict=True)
         counted = self._part.study.n_rows
         found = HeldOut(

@@ -42,6 +42,14 @@ from tacit.federated.protocols.judged import Judge, Noisy
 from tacit.federated.protocols.marginals.coordinator import Moments
 from tacit.federated.protocols.marginals.masked import MaskedProtocol, party
 from tacit.federated.protocols.marginals.masked.coordinator import opened
+from tacit.federated.protocols.marginals.masked.losses import (
+    HALF,
+    MIDDLE,
+    as_normal,
+    errors_between,
+    moved,
+    within_interval,
+)
 from tacit.federated.protocols.marginals.masked.rules import MaskedAgreement
 from tacit.federated.protocols.marginals.masked.slopes import LARGEST_ASKED
 from tacit.federated.protocols.marginals.party import Target, bounded, slack, times
@@ -68,13 +76,8 @@ DIRECTION, PLACE = "direction", "place"  # asked with
 ASKED, FUNCTIONS, OFFSET = "asked", "functions", "offset"  # remembered
 _OF_LOSSES = Sensitivity.vector(1.0)
 _LOSSES_SHARE = 0.25  # of what is released about these people
-_CLIP = 0.01  # of probabilities, as in `tacit.metrics.LogLoss`
-_LEAST, _MOST = -math.log1p(-_CLIP), -math.log(_CLIP)
-_MIDDLE, _HALF = (_MOST + _LEAST) / 2.0, (_MOST - _LEAST) / 2.0
 _DOUBT = 2.0  # deviations of its noise that a variance is raised by, before anything is divided by it
 _SINGULAR = 1e-10  # eigenvalues below this part of the largest are none
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 Split = tuple[Floats, Floats, Floats]
 
@@ -129,7 +132,8 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         if question.step == party.PRODUCTS and ASKED in memory:
             step = f"held-out products {memory[ASKED].tobytes().hex()}"
             masks = party.Masks.of(self.training, holding, question, memory, step)
-            return party.shares(self, replace(masks, agreed=self), *self._functions(holding, gate, memory))
+            rows, known = self._transformed(holding, memory)
+            return party.shares(self, replace(masks, agreed=self), rows, gate, known)
         if question.step == LOSSES and self._tells_losses and self.holds_labels(holding.name):
             return self._losses(holding, question, gate, memory)
         raise RefusedError("this study has no such step, or not yet")
@@ -146,11 +150,6 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         kept: dict[str, NDArray[Any]] = {FUNCTIONS: functions, OFFSET: offset, ASKED: _digest(question.arrays)}
         block = party.whole_block(self, *self._transformed(holding, {**memory, **kept}))
         return Answer({}, {**kept, party.BLOCK: party.digest_of(block)})
-
-    def _functions(self, holding: Holding, gate: Gate, memory: Arrays) -> tuple[Holding, Gate, Arrays]:
-        """What a party's shares are made of."""
-        rows, known = self._transformed(holding, memory)
-        return rows, gate, known
 
     def _transformed(self, holding: Holding, memory: Arrays) -> tuple[Holding, Arrays]:
         """The functions of a party's rows, as rows that are clipped to norm 1."""
@@ -196,9 +195,9 @@ class HeldOutMasked(MaskedProtocol, HeldOutPart):
         answers = yield {holder: self._question(judge, given, model, models[best], split)}
         noise, n = self.noise(holder, LOSSES, _OF_LOSSES), self.study.n_rows
         (total,) = taken(holder, answers[holder], LOSSES, (1,), largest_sum(n, 1.0, noise)).tolist()
-        value = _MIDDLE + _HALF * min(1.0, max(-1.0, total / n))
-        doubt = _moved(judge, *forms[best], *_errors_between(judge, *split[:2]))
-        return Scored(judge, forms, errors, best, Reading(value, math.hypot(_HALF * noise / n, doubt)))
+        value = MIDDLE + HALF * min(1.0, max(-1.0, total / n))
+        doubt = moved(judge, *forms[best], *errors_between(judge, *split[:2]))
+        return Scored(judge, forms, errors, best, Reading(value, math.hypot(HALF * noise / n, doubt)))
 
     def _spanning(self, given: Moments, name: str, model: Model, models: Solved) -> directions.Functions:
         """What a party is asked for: its margins, and of the holder for losses what it knows of the others'."""
@@ -273,64 +272,6 @@ def _regressed(given: Moments, own: slice, weights: Floats) -> Floats:
     known[:-1, -1] = known[-1, :-1] = given.slope[own]
     common = np.append(given.covariance[own] @ away, given.slope @ away)
     return np.asarray(np.linalg.lstsq(known, common, rcond=_SINGULAR)[0][:-1], dtype=np.float64)
-
-
-def as_normal(judge: Judge, weights: Floats, centre: float) -> Reading:
-    """The log-loss if margins are normal in each class, with one variance; noise to first order."""
-    form = np.append(weights, [0.0, 0.0])
-    between = math.sqrt(sum(noisy.variance_between(form, judge.target) for noisy in judge.noise))
-    value = _normal_loss(*_seen(judge, weights, centre))
-    return Reading(value, _moved(judge, weights, centre, judge.deviation(form), between))
-
-
-def _seen(judge: Judge, weights: Floats, centre: float) -> tuple[float, float, float, float]:
-    """The mean margin and the mean label, the margin's variance, and the covariance of both."""
-    form, target = np.append(weights, 0.0), judge.target[:-1]
-    mean = judge.target_mean + float(judge.means @ target)
-    return (
-        centre + float(judge.means @ form),
-        mean,
-        float(form @ judge.covariance @ form),
-        float(form @ judge.covariance @ target),
-    )
-
-
-def _moved(judge: Judge, weights: Floats, centre: float, variance: float, common: float) -> float:
-    """How far errors of the margin's variance, and of its covariance with the label, move the log-loss."""
-    middle, mean, *seen = _seen(judge, weights, centre)
-    value = _normal_loss(middle, mean, *seen)
-    more = (
-        _normal_loss(middle, mean, seen[0] + variance, seen[1]),
-        _normal_loss(middle, mean, seen[0], seen[1] - common),
-    )
-    return math.hypot(more[0] - value, more[1] - value)
-
-
-def _errors_between(judge: Judge, own: Floats, others: Floats) -> tuple[float, float]:
-    """The noise in what is taken of other parties' margins: in their variance with the own one, and with the label."""
-    form, mine = np.append(others, 0.0), np.append(own, 0.0)
-    beside = math.sqrt(sum(noisy.variance_between(form, mine) for noisy in judge.noise))
-    common = math.sqrt(sum(noisy.variance_between(form, judge.target) for noisy in judge.noise))
-    return math.hypot(judge.deviation(form), 2.0 * beside), common
-
-
-def _normal_loss(centre: float, mean: float, variance: float, common: float) -> float:
-    """By the mean and the variance of margins, the mean of labels, and the covariance of both."""
-    positive = min(0.999, max(0.001, (1.0 + mean) / 2.0))
-    apart = common / (2.0 * positive * (1.0 - positive))
-    within = math.sqrt(max(variance - positive * (1.0 - positive) * apart**2, 0.0))
-    margins = within * _NODES
-    upper, lower = centre + (1.0 - positive) * apart, centre - positive * apart
-    losses = positive * np.logaddexp(0.0, -upper - margins) + (1.0 - positive) * np.logaddexp(0.0, lower + margins)
-    return float(_WEIGHTS @ losses)
-
-
-def within_interval(centres: Floats, deviation: float, targets: Floats) -> Floats:
-    """Log-losses on average over normal margins, clipped to their interval and brought to [-1, 1]."""
-    total = np.zeros(len(centres))
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        total += weight * np.logaddexp(0.0, -targets * (centres + deviation * node))
-    return np.clip((np.clip(total, _LEAST, _MOST) - _MIDDLE) / _HALF, -1.0, 1.0)
 
 
 def _asked(question: Question, sizes: Mapping[str, int]) -> list[Floats]:
