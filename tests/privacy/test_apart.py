@@ -63,7 +63,9 @@ def test_a_party_s_part_and_what_it_made_cost_what_the_dearer_part_does():
     assert len(own.plan.views) == 2
     of_first, of_second = 2 / first.multiplier("b/x") ** 2, 1 / second.multiplier("b/held-out y") ** 2
     assert accounting.mu_of(own.event) ** 2 == pytest.approx(max(of_first, of_second))
-    assert accounting.mu_of(own.made({"x": 1, "held-out y": 1}).event) ** 2 == pytest.approx(max(of_first / 2, of_second))
+    assert accounting.mu_of(own.made({"x": 1, "held-out y": 1}).event) ** 2 == pytest.approx(
+        max(of_first / 2, of_second)
+    )
     assert accounting.mu_of(own.made({"x": 1}).event) ** 2 == pytest.approx(of_first / 2)
 
 
