@@ -133,8 +133,8 @@ def page(seeds: int) -> str:
             f" The choice is among {among['logistic']}, and {among['squared']}; a share of {SHARE:g} is held out."
             " Without noise the same models are chosen from by their exact losses on the same people. The score is that"
             " of the chosen model, less its exact loss on the people held out (targets clipped as in the fit): mean,"
-            " root of the mean square, and the standard error that was told, on average. Constants were set with the first"
-            " three sets in view; elec2 and msd_subset_year were not looked at before.",
+            " root of the mean square, and the standard error that was told, on average. Constants were set with the"
+            " first three sets in view; elec2 and msd_subset_year were not looked at before.",
             "",
             f"| set | guesses | {PLANNED} | {NOISELESS} | {SCORE}, less {TRUTH} | of size | told | radii chosen |",
             "|---|---|---|---|---|---|---|---|",

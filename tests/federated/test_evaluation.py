@@ -161,6 +161,7 @@ def test_a_study_file_has_a_table_of_it(tmp_path):
         ("local", {"evaluation": Evaluation(share=1.0)}, "share must"),
         ("local", {"evaluation": Evaluation(seed=-1)}, "seed must"),
         ("local", {"evaluation": {"part": 0.2}}, "has no 'part'"),
+        ("logistic", {"classes": (0, 1, 2)}, "of two classes"),
         ("local", {"loss": "squared_hinge", "classes": (0, 1), "y_bounds": None}, "serves the losses"),
     ],
 )

@@ -113,7 +113,12 @@ def agreed_radii(told: Any, size: Any) -> float | tuple[float, ...]:
 
 
 def check_evaluation(
-    evaluation: Evaluation | None, radii: Sequence[float], loss: str, labels: str, protocol: ProtocolOptions
+    evaluation: Evaluation | None,
+    radii: Sequence[float],
+    loss: str,
+    labels: str,
+    protocol: ProtocolOptions,
+    outputs: int,
 ) -> None:
     """Refuse what a study cannot judge its models by, and several radii without anything to choose by."""
     if evaluation is None:
@@ -130,8 +135,10 @@ def check_evaluation(
             "with products='local' nobody learns enough of margins of several parties to tell a log-loss: an evaluation"
             " of the loss 'logistic' needs Marginals(products='masked') with labels='held'"
         )
-    if protocol.products == "local" and protocol.cross == "zero":
-        raise ValueError("with cross='zero' the errors of models are not known: leave it out, or the evaluation")
+    if outputs > 1:
+        raise ValueError(
+            "an evaluation tells the log-loss of two classes: of more, agree on one l1_radius and leave it out"
+        )
 
 
 @dataclass(frozen=True)

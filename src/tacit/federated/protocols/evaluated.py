@@ -113,10 +113,10 @@ class Evaluated(Protocol):
         found = HeldOut(
             metric, counted, float(told.value), float(told.noise), scored.best, self.study.radii, values, noises
         )
-        coefs, intercept = models[scored.best]
-        if "units" in model.facts:
-            coefs, intercept = in_users_units(coefs, intercept, model.facts["units"])
-        return Model(coefs, intercept, {**model.facts, "evaluation": found})
+        chosen, facts = models[scored.best], {**model.facts, "evaluation": found}
+        if "units" in facts:
+            return Model(*in_users_units(*chosen, facts["units"]), facts)
+        return Model(*chosen, facts)
 
     def settled(self, answers: Mapping[str, Arrays]) -> Mapping[str, Arrays]:
         """What both parts keep; an exchange is of one of them."""

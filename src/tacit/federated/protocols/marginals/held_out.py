@@ -190,7 +190,7 @@ class HeldOutMarginals(MarginalsProtocol, HeldOutPart):
             matrix[np.ix_(places[one], places[other])] = products
             noise.append(Noisy(places[one], places[other], deviation))
         upper = np.triu(matrix)
-        return Judge(upper + np.triu(matrix, 1).T, noise, holder.target_mean, holder.target_bound)
+        return Judge(upper + np.triu(matrix, 1).T, noise, float(holder.target_mean), holder.target_bound)
 
     def _told(self, name: str, answer: Arrays) -> Told:
         """A party's answer, read."""
