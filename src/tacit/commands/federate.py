@@ -82,6 +82,8 @@ def _coordinator(arguments: Namespace) -> int:
     finally:
         coordinator.close()
     print(f"Wrote {arguments.out}.")
+    if "evaluation" in outcome.model.facts:
+        print(outcome.model.facts["evaluation"])
     if outcome.left:
         print(f"Without {', '.join(outcome.left)}: not required, and not there in time.")
     print(

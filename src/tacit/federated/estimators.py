@@ -18,6 +18,7 @@ from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.evaluation import Evaluation
 from tacit.federated.margins import margins_of
 from tacit.federated.matching import Matcher, match, matched
 from tacit.federated.node import Node
@@ -42,7 +43,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
     delta: float | None = None
     adjacency: str = "add-remove"
     _: KW_ONLY
-    l1_radius: float | None = None
+    l1_radius: float | Sequence[float] | None = None
     labels: str = "shared"
     protocol: str | ProtocolOptions = "marginals"
     entry_bound: float | None = None
@@ -50,6 +51,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
     sketch: str | Sketching = "sparse-sign"
     directory: Any = None
     align: str = "same"
+    evaluation: Evaluation | None = None
     random_state: int | None = None
     verbose: int = 0
 
@@ -96,6 +98,9 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
         self.left_ = outcome.left
+        self.__dict__.pop("evaluation_", None)
+        if "evaluation" in model.facts:
+            self.evaluation_ = model.facts["evaluation"]
         return self
 
     @property
