@@ -368,6 +368,13 @@ def test_estimators_take_an_evaluation_and_forget_it():
         FederatedLogisticRegression(l1_radius=1.0, evaluation=Evaluation()).fit([Party(X["a"], y > 0)])
 
 
+def test_a_user_whose_numpy_raises_gets_the_model_that_was_paid_for():
+    """Margins this long have losses that underflow, at the coordinator, after all releases."""
+    with np.errstate(all="raise"):
+        _, outcome, *_ = run("logistic", l1_radius=(0.5, 1e20))
+    assert len(outcome.model.facts["evaluation"].values) == 2
+
+
 @pytest.mark.parametrize("way", ["local", "masked"])
 def test_columns_by_name(way):
     """Units are found of the people of the training, and those held out are brought to them."""

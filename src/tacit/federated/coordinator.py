@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from tacit import __version__
 from tacit.federated import messages
 from tacit.federated.foreign import shown
@@ -94,7 +96,8 @@ class Coordinator:
         mended: set[str] = set()
         while True:
             try:
-                return self._run(transport)
+                with np.errstate(under="ignore"):  # whatever the user has set: noise may be as small as it likes
+                    return self._run(transport)
             except _BegunAgainError as again:
                 if again.parties <= mended:
                     raise RefusedError(

@@ -1,7 +1,8 @@
 """Releases about people who were held out: the worst person absent or replaced, under any question; masks; mutants."""
 
 import math
-from itertools import combinations, pairwise
+import secrets
+from itertools import combinations, count, pairwise
 from unittest.mock import patch
 
 import numpy as np
@@ -231,6 +232,43 @@ def test_masks_of_both_parts_and_of_other_questions_are_other_streams():
     assert len(digests) == 1  # all parties are asked alike, or their masks would not meet
     other = {**margins["a"].arrays, "offset 3": margins["a"].arrays["offset 3"] + 1.0}
     assert masked._digest(other).tobytes() not in digests
+
+
+def test_the_masks_of_people_held_out_follow_from_what_was_asked_of_them():
+    """Two runs with the same keys and seeds: other noise, so other models, and other questions about them."""
+    masks = []
+    for seed in (0, 1):
+        numbers = count()
+        with patch.object(secrets, "token_bytes", lambda size, told=numbers: np.random.default_rng(next(told)).bytes(size)):
+            _, blocks, answers, _ = masked_run(seed)
+        masks.append(
+            [
+                products_of(answers, prefix)["a"][party.ROWS].view(np.uint64) - blocks["a", about]
+                for prefix, about in (("", False), (PREFIX, True))
+            ]
+        )
+    np.testing.assert_array_equal(masks[0][0], masks[1][0])
+    assert not np.any(masks[0][1] == masks[1][1])
+
+
+@pytest.mark.parametrize("way", ["masked", "logistic"])
+def test_no_coalition_sees_more_of_people_held_out_than_the_training_costs(way):
+    """Every coalition but all parties, release by release: what of its noise they do not know."""
+    protocol = protocol_for(a_study(way, ROWS))
+    promise, names = protocol._part.promise, list(SIZES)
+    seen = []
+    for together in (set(some) for size in range(len(names)) for some in combinations(names, size)):
+        total = 0.0
+        for release, multiplier in zip(promise.plan.releases, promise.multipliers, strict=True):
+            name, what = release.name.split("/")
+            if name in together:
+                continue
+            other = names[int(what.split()[-1]) - 1] if what.startswith("products") else name
+            half = other not in together and other != name  # the sum of two shares, each with noise
+            total += (0.25 if half else 1.0) / multiplier**2
+        seen.append(total)
+    price = protocol._training.promise.plan.spends(protocol._training.promise.multipliers)
+    assert 1.0 - 1e-9 < max(seen) / price <= 1.0
 
 
 @pytest.mark.parametrize("way", ["masked", "logistic"])
