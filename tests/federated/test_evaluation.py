@@ -133,6 +133,7 @@ def test_an_evaluation_is_agreed_on():
         a_study("local", evaluation=Evaluation(share=0.3)),
     ]
     assert len({study.digest for study in studies}) == 3
+    assert len({protocol_for(study)._training.study.digest for study in studies}) == 3  # keys and masks are bound to it
     without = a_study("local", evaluation=None, l1_radius=1.0)
     assert "evaluation" not in without.to_dict()
     for study in (*studies, without):

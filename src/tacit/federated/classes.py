@@ -26,8 +26,8 @@ def agreed_classes(study: Any) -> tuple[Any, ...] | None:
     classes = tuple(label.item() if hasattr(label, "item") else label for label in study.classes)
     if not all(isinstance(label, str | int | float) for label in classes):
         raise TypeError("classes must be text or numbers")
-    if len(classes) < 2 or len(set(classes)) < len(classes):
-        raise ValueError("classes must be two different labels, or more of which no two are the same")
+    if len(classes) < 2 or len(set(map(str, classes))) < len(classes) or len(set(classes)) < len(classes):
+        raise ValueError("classes must be two different labels, or more of which no two are the same or spelled alike")
     serves = study.loss == "logistic" and isinstance(study.protocol, Marginals) and study.fit_intercept
     if len(classes) > 2 and not (serves and study.labels != "sketched"):
         raise ValueError(_SEVERAL)

@@ -246,7 +246,7 @@ def test_who_does_not_serve_more_classes_says_who_does(changes):
     local_study(**(changes | {"classes": (0, 1)}))
 
 
-@pytest.mark.parametrize("classes", [(0, 1, 1), (0, 1, 1.0), ("a", "b", "a"), ()], ids=str)
+@pytest.mark.parametrize("classes", [(0, 1, 1), (0, 1, 1.0), (0, 1, "1"), ("a", "b", "a"), ()], ids=str)
 def test_classes_that_are_not_different_are_refused(classes):
     with pytest.raises(ValueError, match="two different labels, or more"):
         local_study(classes=classes)

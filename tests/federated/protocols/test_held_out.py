@@ -239,7 +239,9 @@ def test_the_masks_of_people_held_out_follow_from_what_was_asked_of_them():
     masks = []
     for seed in (0, 1):
         numbers = count()
-        with patch.object(secrets, "token_bytes", lambda size, told=numbers: np.random.default_rng(next(told)).bytes(size)):
+        with patch.object(
+            secrets, "token_bytes", lambda size, told=numbers: np.random.default_rng(next(told)).bytes(size)
+        ):
             _, blocks, answers, _ = masked_run(seed)
         masks.append(
             [
