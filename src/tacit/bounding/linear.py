@@ -130,6 +130,7 @@ class LinearBounding:
         if bounds is not None and entry_bound is None and layout == "entries" and bounds.are_whole:
             entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features | None
+        means = layout == "grid" and task.fit_intercept  # without an intercept nothing is centred
         if entry_bound is not None:
             features = None
         elif bounds is not None and task.sparse:
@@ -137,7 +138,8 @@ class LinearBounding:
         elif bounds is not None and raw:
             features = RawScale(bounds)
         elif bounds is not None:
-            features = DeclaredScale.of(task.n, bounds, pools=task.budget if layout == "columns" else None)
+            pools = task.budget if layout == "columns" else None
+            features = DeclaredScale.of(task.n, bounds, pools, means=means)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -146,7 +148,7 @@ class LinearBounding:
             # Algorithms that move one weight at a time suffer most from a column whose scale is false.
             features = PooledScale(task.n, task.d)
         else:
-            features = MagnitudeScale(task.n, task.d)
+            features = MagnitudeScale(task.n, task.d, means=means)
         # The target takes a fifth of what finding scales is worth, or up to half.
         hidden = label is not None and task.y_bounds is None
         worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)

@@ -4,7 +4,8 @@ Each way has `releases` (its part of the plan, from public numbers alone) and `r
 `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
-  each column's rough centre and magnitude, the second its mean and spread around that.
+  each column's rough centre and magnitude, the second its mean and spread around that. Where sums of rows are exact and
+  a model has an intercept, means are released as well (`tacit.bounding.means`).
 - `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
   for all columns, and no centring.
 
@@ -30,6 +31,7 @@ from tacit.blocks import Scaling, Source, TableRows
 from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
+from tacit.bounding.means import PART, Means
 from tacit.bounding.templates import Reader, Reading
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
@@ -45,11 +47,12 @@ _NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single colu
 
 @dataclass(frozen=True)
 class MagnitudeScale:
-    """Centre and scale of every column of a dense table, nothing declared."""
+    """Centre and scale of every column of a dense table, nothing declared; with `means` centres are read once more."""
 
     n: int
     d: int
     name: str = "scale"
+    means: bool = False
 
     def share(self, budget: Budget, columns: int) -> float:
         """The part of mu^2 that finding scales is worth: more where the histograms are noisy.
@@ -59,14 +62,16 @@ class MagnitudeScale:
         return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """Two histograms."""
-        return (
-            Release(f"{self.name}: magnitudes", "gaussian", share=share / 2),
-            Release(f"{self.name}: spread", "gaussian", share=share / 2),
+        """Two histograms, and the means of what they bound."""
+        half = (1.0 - PART if self.means else 1.0) * share / 2
+        histograms = (
+            Release(f"{self.name}: magnitudes", "gaussian", share=half),
+            Release(f"{self.name}: spread", "gaussian", share=half),
         )
+        return (*histograms, self._means.release(PART * share)) if self.means else histograms
 
     def run(self, gate: Gate, X: Table | Source) -> Scaling:
-        """Spend the two releases; where they are noisy, the histograms of all columns are read together."""
+        """Spend the releases; where they are noisy, the histograms of all columns are read together."""
         d, wide = self.d, np.full(self.d, magnitudes.WIDEST)
         rough, top = np.zeros(d), np.zeros(d, dtype=np.int64)
         counts, noise = self._histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
@@ -89,7 +94,12 @@ class MagnitudeScale:
             scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
             if scaling.bounds is not None:  # in units that a lost column no longer has
                 scaling.bounds.low[lost], scaling.bounds.high[lost] = -np.inf, np.inf
-        return replace(scaling, lost=len(lost))
+        scaling = replace(scaling, lost=len(lost))
+        return self._means.run(gate, X, scaling) if self.means else scaling
+
+    @property
+    def _means(self) -> Means:
+        return Means(self.n, self.d, f"{self.name}: means")
 
     def _outstanding(self, counts: Floats, noise: float) -> Floats:
         """The counts that stand out of the noise, each column by itself; zero in place of the others."""
