@@ -139,6 +139,7 @@ EXACT += (
     "linear term",
     "stopping point",
     "scale: moments",
+    "scale: means",
 )
 
 

@@ -69,7 +69,7 @@ def plan_of(model, n, d):
         (Ridge(solver="coordinate"), 500, {"scale: magnitudes"}),
         (LogisticRegression(solver="coordinate"), 500, {"scale: magnitudes"}),
         (Ridge(solver="coordinate"), 400, {"scale: magnitudes", "scale: spread"}),
-        (Ridge(solver="gradient"), 500, {"scale: magnitudes", "scale: spread"}),
+        (Ridge(solver="gradient"), 500, {"scale: magnitudes", "scale: spread", "scale: means"}),
         (Lasso(solver="greedy", row_norm=1.0), 500, {"scale: moments"}),
     ],
     ids=["greedy", "coordinate", "classifier", "few columns", "gradient", "row norm declared"],

@@ -5,6 +5,7 @@ scales       centres and scales of columns and of a target, nothing declared
 norms        the same where the norm of a row bounds it
 declared     columns with declared bounds
 centring     the mean and the radius of a PCA
+means        centres read once more, off the mean of bounded rows
 magnitudes   reading scales off noisy histograms (released numbers only)
 templates    reading the histograms of all columns together, where they are noisy
 """
