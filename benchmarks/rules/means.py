@@ -18,7 +18,6 @@ from benchmarks.dense.methods import estimator, split
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.rules.paired import PairedPage
 from benchmarks.small.__main__ import load, scored
-from benchmarks.small.page import standard_error
 from tacit.bounding import linear
 from tacit.bounding.scales import MagnitudeScale
 
@@ -40,9 +39,9 @@ def without_means() -> Iterator[None]:
 def run(job: Job) -> None:
     """Both ways on the same splits."""
     X, y, kind = load(job.name)
-    effort, classes = job.effort, len(np.unique(y)) if kind == "classification" else 0
+    effort = job.effort
     X, y = np.asarray(X)[: effort.most_rows], np.asarray(y)[: effort.most_rows]
-    job.size = (*X.shape, classes)
+    job.size = (*X.shape, len(np.unique(y)))
     for seed in range(effort.some.get(job.name, effort.seeds)):
         parts = split(X, y, kind, seed)
         for epsilon in effort.epsilons:
@@ -53,37 +52,20 @@ def run(job: Job) -> None:
 
 
 class MeansPage(PairedPage):
-    """A section for the sets that judge and one for those that chose; of classes and of numbers."""
+    """A section for the sets that judge and one for those that chose."""
 
     template = Path(__file__).with_name("means.md")
 
     def groups(self) -> Iterator[dict[str, Any]]:
-        parts = {"Classes, sets that judge": self.effort.judged, "Classes, sets that chose": self.effort.chose}
+        parts = {"Sets that judge": self.effort.judged, "Sets that chose": self.effort.chose}
         for part, names in parts.items():
             yield from self.group(part, "means", names, WITH, WITHOUT)
-
-    def numbers(self) -> Iterator[dict[str, Any]]:
-        """The R2 of regressions, all of which judge."""
-        for name in (name for name in self.results.sets("means") if name in self.effort.numbers):
-            rows, columns, _ = self.results.size("means", name)
-            for epsilon in self.results.epsilons("means", name):
-                new, old = (np.array(self.results.values("r2", "means", name, way, epsilon)) for way in (WITH, WITHOUT))
-                added = f"{(new - old).mean():+.3f} ± {standard_error(new - old):.3f}"
-                size = f"{rows:,} x {columns}"
-                yield {
-                    "set": name,
-                    "size": size,
-                    "epsilon": epsilon,
-                    "seeds": len(new),
-                    "r2": f"{old.mean():.3f}",
-                    "added": added,
-                }
 
 
 BENCHMARK = Benchmark(
     "means_rule",
     __doc__,
-    {"means": Part(run, lambda effort: effort.judged + effort.chose + effort.numbers)},
+    {"means": Part(run, lambda effort: effort.judged + effort.chose)},
     MeansPage,
     Path(__file__).with_suffix(".toml"),
 )

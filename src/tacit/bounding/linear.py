@@ -130,7 +130,8 @@ class LinearBounding:
         if bounds is not None and entry_bound is None and layout == "entries" and bounds.are_whole:
             entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features | None
-        means = layout == "grid" and task.fit_intercept  # without an intercept nothing is centred
+        # Without an intercept nothing is centred, and of a regression the histograms need all of it.
+        means = layout == "grid" and task.fit_intercept and task.loss != SQUARED
         if entry_bound is not None:
             features = None
         elif bounds is not None and task.sparse:

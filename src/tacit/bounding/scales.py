@@ -4,8 +4,8 @@ Each way has `releases` (its part of the plan, from public numbers alone) and `r
 `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
-  each column's rough centre and magnitude, the second its mean and spread around that. Where sums of rows are exact and
-  a model has an intercept, means are released as well (`tacit.bounding.means`).
+  each column's rough centre and magnitude, the second its mean and spread around that. Of a
+  classifier whose sums of rows are exact, means are released as well (`tacit.bounding.means`).
 - `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
   for all columns, and no centring.
 
