@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from tacit._types import Floats, Table
+from tacit._types import Floats
 from tacit.blocks.sums import cuts
 from tacit.kernels.exact import BLOCK, FARTHEST, GRID
 from tacit.kernels.given import Block
@@ -26,11 +26,10 @@ class Slice:
     X: Any
     cut: slice
 
-    def blocks(self) -> Iterator[Table]:
-        """Blocks of dense rows; an empty one where there are none."""
+    def blocks(self) -> Iterator[Any]:
+        """Blocks of rows; an empty one where there are none."""
         for start in range(self.cut.start, max(self.cut.stop, self.cut.start + 1), BLOCK):
-            block = self.X[start : min(start + BLOCK, self.cut.stop)]
-            yield block.toarray() if isinstance(block, TableRows) else block
+            yield self.X[start : min(start + BLOCK, self.cut.stop)]
 
 
 def in_parts(X: Any) -> list[Slice]:

@@ -23,17 +23,19 @@ whose sums are exact, for classifiers with an intercept: a regression loses more
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
-from tacit.blocks import Moves, Scaling, Source
+from tacit.blocks import Moves, Scaling, Source, TableRows
 from tacit.blocks.grid import in_parts
 from tacit.blocks.sums import sum_over
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels.centred import MEAN, summed
 from tacit.kernels.exact import BLOCK
+from tacit.kernels.stored import filled
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.bounds import Bounds
@@ -84,13 +86,22 @@ def moved(found: Scaling, mean: Floats, error: float) -> Scaling:
     return replace(found, centre=centre, scale=scale, bounds=bounds)
 
 
-def _summed(cells: Table, found: Scaling, radius: float, power: int) -> Integers:
+def _summed(cells: Any, found: Scaling, radius: float, power: int) -> Integers:
     """The sum of rows in these units, each clipped to the radius, in whole steps of 2^-power.
 
     A row has up to 2^40 steps, and the sum over the 2^11 rows of a block up to 2^51.
     """
     total = np.zeros(cells.shape[1], dtype=np.int64)
-    for start in range(0, len(cells), BLOCK):
-        rows = found.on_grid(cells[start : start + BLOCK])
+    for start in range(0, cells.shape[0], BLOCK):
+        rows = _bounded(cells[start : start + BLOCK], found)
         total += summed(rows, np.zeros(len(total)), radius, math.ldexp(1.0, power)).astype(np.int64)
     return total
+
+
+def _bounded(cells: Any, found: Scaling) -> Table:
+    """A block of rows in these units; those of a sparse table are filled, and it is not held as a whole."""
+    if not isinstance(cells, TableRows):
+        return found.on_grid(cells)
+    count = cells.shape[0]
+    rows: Any = found.transform(cells, "grid").between(0, count)
+    return filled(rows, np.arange(count))
