@@ -40,7 +40,7 @@ def run(job: Job) -> None:
     """Both ways on the same splits."""
     X, y, kind = load(job.name)
     effort = job.effort
-    X, y = np.asarray(X)[: effort.most_rows], np.asarray(y)[: effort.most_rows]
+    X, y = (np.asarray(part)[: effort.most_rows] for part in (X, y))
     job.size = (*X.shape, len(np.unique(y)))
     for seed in range(effort.some.get(job.name, effort.seeds)):
         parts = split(X, y, kind, seed)

@@ -91,6 +91,14 @@ def test_means_that_noise_explains_move_nothing():
     np.testing.assert_allclose([found.low, found.high], [FOUND.low, FOUND.high])
 
 
+def test_columns_of_two_values_and_others_are_moved_each_by_their_own_rule():
+    low = np.array([0.0, -np.inf, 0.0])
+    found = Scaling(np.full(3, 0.5), np.ones(3), LIMIT, bounds=Bounds(low, np.where(low == 0.0, 1.0, np.inf)))
+    centre = moved(found, np.array([0.1, 2.0, -0.1]), 0.2).centre
+    np.testing.assert_array_equal(centre[[0, 2]], 0.5)  # no more than noise
+    assert centre[1] == pytest.approx(0.5 + 2.0 * (1.0 - 0.2**2 / 2.0**2))
+
+
 def test_values_stay_within_the_clip_that_was_found_and_within_three_scales():
     found = moved(FOUND, np.array([2.9, -1.0, 0.0]), 0.0)
     np.testing.assert_allclose(found.centre, [1.0 + 2.9 * 0.5, -4.0, 0.5])
