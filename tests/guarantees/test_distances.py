@@ -146,11 +146,8 @@ EXACT += (
     "linear term",
     "stopping point",
     "scale: moments",
-<<<<<<< HEAD
     "scale: means",
-=======
     "agreement",
->>>>>>> main
 )
 
 
