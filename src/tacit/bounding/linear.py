@@ -11,7 +11,8 @@ from tacit._types import Floats
 from tacit.blocks import Bounded, Bounder, Scaling, Source, TableRows, TargetUnits, clip_rows
 from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
 from tacit.bounding.norms import MomentScale, NormScale
-from tacit.bounding.scales import LabelScale, MagnitudeScale, PooledScale
+from tacit.bounding.scales import MagnitudeScale, PooledScale
+from tacit.bounding.target import LabelScale
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
@@ -125,7 +126,7 @@ class LinearBounding:
     @classmethod
     def of(cls, task: LinearTask, layout: str, entry_bound: float | None, *, raw: bool = False) -> "LinearBounding":
         """By what is declared, how the data is stored, and what the algorithm asks for: `raw`, the user's units."""
-        label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
+        label = LabelScale.of(task.n, task.y_bounds, task.budget) if task.loss == SQUARED else None
         bounds = task.bounds
         if bounds is not None and entry_bound is None and layout == "entries" and bounds.are_whole:
             entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
