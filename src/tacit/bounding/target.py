@@ -24,7 +24,7 @@ from tacit.bounding.scales import MagnitudeScale
 from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 
-_CALM = 600.0  # n mu above which a target is read like any column
+_CALM = 500.0  # n mu above which a target is read like any column
 _REACH = 1.5  # deviations that the mean is looked for in
 _OFF = 0.1  # of a deviation: how far off a law's mean may be beyond what the noise explains
 _OUT = 0.02  # of the rows: noise of a bin from which on laws say more than counts do

@@ -22,6 +22,8 @@ weights are zero.
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from tacit._types import Floats
 from tacit.blocks import ExactPasses, Passes
 from tacit.blocks.agreement import AGREEMENT
@@ -29,12 +31,15 @@ from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems import SQUARED
 from tacit.problems.task import LinearTask
+from tacit.solvers.curvature import Curvature
 
 NAME = "agreement"
 _NOISY = 0.25  # nu from which on it is due
-_SHARE, _ENOUGH = 0.08, 80.0  # of the algorithm's part; n mu of which all of that part would do
+_MANY, _CALM = 0.02, 0.001  # weights for each row from which on it is due as well, but for nu below that
+_SHARE, _ENOUGH = 0.25, 30.0  # of the algorithm's part; n mu of which all of that part would do
+_SURE = 3.0  # deviations
+_CLIPPED = 0.47  # of a product of normal numbers, little correlated, when both are clipped to one deviation
 _BLIND = 0.3  # of n: noise of a sum that says nothing
-_REACH = 1.5  # deviations, that margins and targets are clipped to
 
 
 def is_due(task: LinearTask) -> bool:
@@ -42,7 +47,9 @@ def is_due(task: LinearTask) -> bool:
 
     The middle of declared bounds is no such constant: nothing is known of the target then but by the intercept.
     """
-    return task.loss == SQUARED and task.y_bounds is None and task.nu > _NOISY
+    if task.loss != SQUARED or task.y_bounds is not None:
+        return False
+    return task.nu > _NOISY or (task.nu > _CALM and task.width > _MANY * task.n)
 
 
 def planned(task: LinearTask, releases: tuple[Release, ...]) -> tuple[Release, ...]:
@@ -55,15 +62,27 @@ def planned(task: LinearTask, releases: tuple[Release, ...]) -> tuple[Release, .
     return (*others, Release(NAME, "gaussian", share=part * whole))
 
 
-def kept(task: LinearTask, passes: Passes | ExactPasses, w: Floats, variance: float, gate: Gate) -> float:
-    """What to multiply the weights `w` by, from 0 to 1. Their margins have about this variance."""
-    n, size = task.n, max(_REACH * math.sqrt(variance), 1e-150)
+def kept(task: LinearTask, passes: Passes | ExactPasses, w: Floats, said: tuple[Curvature, float], gate: Gate) -> Floats:
+    """The weights `w`, as far as they are kept.
+
+    `said` are the second moments, and how many weights the rows have had a say in.
+    """
+    n, (moments, free) = task.n, said
+    noisy = task.nu > _NOISY
+    part = np.ones(task.d + 1)
+    part[-1] = float(noisy)
+    size = max(math.sqrt(moments.square_of_margins(w * part)), 1e-150)
     deviation = gate.noise(NAME, AGREEMENT) / n
     mechanism = GaussianVector(AGREEMENT, bound=math.sqrt(2.0) * n)
-    product, square = (gate.release(NAME, mechanism, passes.agreement(w, size, _REACH)) / n).tolist()
-    if deviation > _BLIND:
-        return 0.0
-    square = min(max(square, 0.0), 1.0)
-    shown = max(0.0, 1.0 - (deviation / product) ** 2) if product > 0.0 else 0.0
-    ratio = shown * product * square / max(square**2 + deviation**2, 1e-300)
-    return min(ratio * _REACH / size, 1.0)
+    product, half = (gate.release(NAME, mechanism, passes.agreement(w * part, size)) / n).tolist()
+    if not noisy:
+        own = _CLIPPED * free / (n * size)
+        factor = min(max(product - own, 0.0) / max(_SURE * deviation, 1e-300), 1.0)
+    elif deviation > _BLIND or product <= 0.0:
+        factor = 0.0
+    else:
+        square = min(max(2.0 * half, 0.0), 1.0)
+        shown = max(0.0, 1.0 - (deviation / product) ** 2)
+        ratio = shown * product * square / max(square**2 + (2.0 * deviation) ** 2, 1e-300)
+        factor = min(ratio / size, 1.0)
+    return np.where(part > 0.0, factor * w, w)
