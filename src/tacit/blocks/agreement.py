@@ -14,9 +14,9 @@ AGREEMENT = Sensitivity(math.sqrt(1.25), 2.0)
 """Of sums of (a b, a^2 / 2) with a and b between -1 and 1, which are exact.
 
 A term is no longer than sqrt(1 + 1 / 4). Let two terms have |a| = x and y. Their first numbers are x + y apart at most,
-so that the square of their distance is at most (x + y)^2 + (x^2 - y^2)^2 / 4 = s^2 (1 + (x - y)^2 / 4) with s = x + y. As
-|x - y| is at most s and 2 - s, that is at most 5 / 4 for s <= 1, and s^2 (1 + (2 - s)^2 / 4) beyond, which grows with s:
-4 at most, for x = y = 1 and b = 1 and -1.
+so that the square of their distance is at most (x + y)^2 + (x^2 - y^2)^2 / 4 = s^2 (1 + (x - y)^2 / 4) with s = x + y.
+As |x - y| is at most s and 2 - s, that is at most 5 / 4 for s <= 1, and s^2 (1 + (2 - s)^2 / 4) beyond, which grows
+with s: 4 at most, for x = y = 1 and b = 1 and -1.
 """
 
 

@@ -21,7 +21,7 @@ from tacit.problems.task import LinearTask
 
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
 _LABEL_MOST, _LABEL_ROWS = 0.3, 16.0  # its largest share of the budget, and n mu below which it gets that or nearly so
-_LABEL_ALONE, _LABEL_BIN = 0.7, 0.12  # the same where few rows are left over, which keeps noise of a bin to that part
+_LABEL_ALONE, _LABEL_BIN = 0.7, 0.10  # the same where few rows are left over, which keeps noise of a bin to that part
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 

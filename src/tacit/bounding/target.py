@@ -12,7 +12,7 @@ with are functions of what the histograms have released.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 

@@ -170,7 +170,7 @@ class _Steps(Algorithm[LinearTask]):
 
         mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
         if guard.is_due(task):
-            mean = guard.kept(task, passes, mean, (bound, float(self._come(bounds).sum())), gate)
+            mean = guard.kept(task, passes, mean, bound, float(self._come(bounds).sum()), gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.

@@ -1,22 +1,27 @@
 """Keeps a regression from being worse than a constant: its weights are drawn to zero as far as they do not agree.
 
 Where there is much noise, weights are made of it, and predict worse than the centre of the target does. So the sums S1
-of margins times targets and S2 of squared margins are released at the end, and the weights are multiplied by what
-makes the squared error least, S1 / S2, if that is below 1. Weights of zero predict the centre of the target, which was
-released before. The noise s of both sums is known: they are drawn to zero by it, to S1 (1 - s^2 / S1^2) and for 1 / S2
-to S2 / (S2^2 + s^2), as sums that are lost in the noise say nothing for the weights.
+of margins times targets and S2 of squared margins are released at the end. Margins are divided by their root mean
+square, as far as the released second moments tell it, targets by their scale, and both are clipped to [-1, 1]: of all
+such clips that is about where a sum of products stands farthest out of its noise.
 
-Margins are divided by about 1.5 of their root mean square, as far as the released second moments tell it, targets by
-1.5 of their scale, and both are clipped to [-1, 1]. Of a good fit this takes away little, and less of the margins than
-of the targets that they stand for; the ratio comes out above 1 then.
+In much noise all weights are multiplied by what makes the squared error least, S1 / S2, if that is below 1. Weights of
+zero predict the centre of the target, which was released before. The noise s of both sums is known: they are drawn to
+zero by it, to S1 (1 - s^2 / S1^2) and for 1 / S2 to S2 / (S2^2 + s^2), as sums that are lost in the noise say nothing
+for the weights.
 
-Privacy. One vector of two numbers, which is a sum over rows. `tacit.blocks.agreement` derives its sensitivity: sqrt(2),
-and 2 for replace-one. Weights and what margins are divided by are functions of what was released before.
+In little noise, but with many weights for the rows, margins agree with the targets that they were found from even where
+they predict nothing: k weights that rows have had a say in explain the part k / n of any target. So slopes are kept
+whole where S1 is above that by three deviations of its noise, and in proportion below it. The intercept stays: it has
+hardly any noise.
+
+Privacy. One vector of two numbers, which is a sum over rows. `tacit.blocks.agreement` derives its sensitivity:
+sqrt(5 / 4), and 2 for replace-one. Weights and what margins are divided by are functions of what was released before.
 
 Rules (in n, d, epsilon, delta and what is declared). It is due where the target has no declared bounds and
-nu = (d + 1) / (n mu) is above a quarter. It gets 8% of what the algorithm may spend, or less where n mu is above 280:
-as much as tells the ratio to a few hundredths. Where the noise of a sum is above 0.3 of n nothing can be told, and
-weights are zero.
+nu = (d + 1) / (n mu) is above a quarter, or there is a weight for every fifty rows and nu is above 0.001. It gets a
+quarter of what the algorithm may spend, or less where n mu is above 60: as much as tells the sums to a twentieth.
+Where the noise of a sum is above 0.3 of n nothing can be told, and weights are zero.
 """
 
 import math
@@ -35,7 +40,7 @@ from tacit.solvers.curvature import Curvature
 
 NAME = "agreement"
 _NOISY = 0.25  # nu from which on it is due
-_MANY, _CALM = 0.02, 0.001  # weights for each row from which on it is due as well, but for nu below that
+_MANY, _CALM = 0.02, 0.001  # weights for each row from which on it is due as well; but for nu below that
 _SHARE, _ENOUGH = 0.25, 30.0  # of the algorithm's part; n mu of which all of that part would do
 _SURE = 3.0  # deviations
 _CLIPPED = 0.47  # of a product of normal numbers, little correlated, when both are clipped to one deviation
@@ -62,27 +67,25 @@ def planned(task: LinearTask, releases: tuple[Release, ...]) -> tuple[Release, .
     return (*others, Release(NAME, "gaussian", share=part * whole))
 
 
-def kept(task: LinearTask, passes: Passes | ExactPasses, w: Floats, said: tuple[Curvature, float], gate: Gate) -> Floats:
-    """The weights `w`, as far as they are kept.
-
-    `said` are the second moments, and how many weights the rows have had a say in.
-    """
-    n, (moments, free) = task.n, said
-    noisy = task.nu > _NOISY
-    part = np.ones(task.d + 1)
-    part[-1] = float(noisy)
-    size = max(math.sqrt(moments.square_of_margins(w * part)), 1e-150)
+def kept(
+    task: LinearTask, passes: Passes | ExactPasses, w: Floats, moments: Curvature, free: float, gate: Gate
+) -> Floats:
+    """The weights `w`, as far as they are kept; rows have had a say in as many of them as `free`."""
+    n, noisy = task.n, task.nu > _NOISY
+    asked = w.copy()
+    asked[:, -1] *= noisy
+    size = max(math.sqrt(moments.square_of_margins(asked)), 1e-150)
     deviation = gate.noise(NAME, AGREEMENT) / n
-    mechanism = GaussianVector(AGREEMENT, bound=math.sqrt(2.0) * n)
-    product, half = (gate.release(NAME, mechanism, passes.agreement(w * part, size)) / n).tolist()
+    mechanism = GaussianVector(AGREEMENT, bound=math.sqrt(1.25) * n)
+    product, half = (gate.release(NAME, mechanism, passes.agreement(asked, size)) / n).tolist()
     if not noisy:
-        own = _CLIPPED * free / (n * size)
-        factor = min(max(product - own, 0.0) / max(_SURE * deviation, 1e-300), 1.0)
-    elif deviation > _BLIND or product <= 0.0:
-        factor = 0.0
-    else:
-        square = min(max(2.0 * half, 0.0), 1.0)
-        shown = max(0.0, 1.0 - (deviation / product) ** 2)
-        ratio = shown * product * square / max(square**2 + (2.0 * deviation) ** 2, 1e-300)
-        factor = min(ratio / size, 1.0)
-    return np.where(part > 0.0, factor * w, w)
+        outstanding = max(product - _CLIPPED * free / (n * size), 0.0)
+        asked *= min(outstanding / max(_SURE * deviation, 1e-300), 1.0)
+        asked[:, -1] = w[:, -1]
+        return asked
+    if deviation > _BLIND or product <= 0.0:
+        return np.zeros_like(w)
+    square = min(max(2.0 * half, 0.0), 1.0)
+    shown = max(0.0, 1.0 - (deviation / product) ** 2)
+    ratio = shown * product * square / max(square**2 + (2.0 * deviation) ** 2, 1e-300)
+    return w * min(ratio / size, 1.0)
