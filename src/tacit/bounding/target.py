@@ -25,7 +25,7 @@ from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 
 _CALM = 500.0  # n mu above which a target is read like any column
-_REACH = 1.5  # deviations that the mean is looked for in
+_REACH, _LITTLE = 1.5, 0.1  # deviations that the mean is looked for in, or as many more as leave this much noise
 _OFF = 0.1  # of a deviation: how far off a law's mean may be beyond what the noise explains
 _OUT = 0.02  # of the rows: noise of a bin from which on laws say more than counts do
 _ONE = Sensitivity.vector(1.0)
@@ -76,7 +76,7 @@ class LabelScale:
         found = laws.likely(first, second, n, rough, top)
         scale = _scale(found, *second, n, rough, top)
         noise = gate.noise("label: mean", _ONE) / n
-        reach = min(max(_REACH, 0.1 / noise), magnitudes.LIMIT) * math.hypot(scale, found.error)
+        reach = min(max(_REACH, _LITTLE / max(noise, 1e-300)), magnitudes.LIMIT) * math.hypot(scale, found.error)
         moved = self._moved(gate, y, found.mean, reach)
         off = math.hypot(found.error, _OFF * scale) / reach
         part = max(off**2 / max(off**2 + noise**2, 1e-300), 1.0 - (noise / moved) ** 2 if moved else 0.0)
@@ -100,9 +100,9 @@ class LabelScale:
 
 
 def _steps(cells: Table, centre: float, reach: float) -> Integers:
-    """The sum of clip((y - centre) / reach, -1, 1), each in whole steps."""
+    """The sum of clip((y - centre) / reach, -1, 1), each in whole steps; what is no number counts nowhere."""
     with np.errstate(over="ignore"):
-        parts = np.clip((cells[:, 0].astype(np.float64) - centre) / reach, -1.0, 1.0)
+        parts = np.nan_to_num(np.clip((cells[:, 0].astype(np.float64) - centre) / reach, -1.0, 1.0), nan=0.0)
     return np.array([np.rint(np.ldexp(parts, _BITS)).astype(np.int64).sum()])
 
 
