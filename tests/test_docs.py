@@ -135,3 +135,62 @@ def test_refused_parameters_raise(name):
         if status == "refused":
             with pytest.raises(TypeError, match=key):
                 getattr(tacit, name)(**{key: None})
+
+
+def cells_of(page):
+    """The rows of a page's tables of scores, by section, data and solver; the first row of some data names it."""
+    section = data = None
+    for block in re.split(r"^## ", page.read_text(), flags=re.MULTILINE):
+        section, *lines = block.splitlines() or [""]
+        head = None
+        for line in lines:
+            cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
+            if head is None or cells is None:
+                head = cells
+            elif cells[0][:3] != "---" and head[0] == "data" and "epsilon 0.1" in head:
+                row = dict(zip(head, cells, strict=True))
+                data = row["data"].partition(" (")[0] or data
+                solver = row.get("model") or row.get("solver") or "auto"
+                named = re.sub(r"^auto \((.*)\)$", r"\1", re.sub(r"[*`]|ours, ", "", solver))
+                yield (section.partition(",")[0], data, named), row
+
+
+def scores():
+    """What the page of results says, with the default solver also by the name of "auto"."""
+    found = {}
+    for (section, data, solver), row in cells_of(ROOT / "benchmarks" / "results" / "dense.md"):
+        first = "auto" if "auto" in row["model"] else solver
+        found[section, data, first] = found[section, data, solver] = row
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "section", "least"),
+    [("README.md", "What it costs", 9), ("docs/choosing-a-solver.md", "The measurements", 60)],
+)
+def test_scores_on_a_page_are_those_of_the_results(page, section, least):
+    known, compared = scores(), 0
+    for (where, data, solver), row in cells_of(ROOT / page):
+        if where != section:
+            continue
+        part = "Public bounds" if "model" in row else "Nothing declared"
+        expected = known[part, data, solver]
+        told = {name: cell for name, cell in row.items() if name.startswith("epsilon")}
+        assert told == {name: expected[name] for name in told}, (data, solver)
+        compared += 1
+    assert compared >= least
+
+
+def test_the_readme_says_where_peers_are_ahead():
+    text, known, ahead, cells = (ROOT / "README.md").read_text(), scores(), 0, 0
+    for data in ("breast_cancer", "digits_even_odd", "elec2", "adult"):
+        for epsilon in ("0.1", "1", "10"):
+            ours, *peers = (
+                known["Public bounds", data, model][f"epsilon {epsilon}"][:5]
+                for model in ("auto", "diffprivlib, pure epsilon", "opacus, tuned DP-SGD")
+            )
+            cells += 1
+            ahead += ours >= max(peers)
+            told = rf"on\s+{data} at {epsilon} \({ours} against {max(peers)}\)"
+            assert (re.search(told, text) is not None) == (ours < max(peers)), (data, epsilon)
+    assert f"peer in {ahead} of {cells} cells" in text

@@ -78,10 +78,8 @@ def run_table(job: Job) -> None:
     wide = d > methods.WIDE
     k = min(effort.wide_k if wide else 10, d)
     job.size = (n // 2, d, k)
-    often = effort.wide_table if wide else dict.fromkeys(methods.SOLVERS, effort.arrangements)
-    asked = _asked(job, often)
-    for arrangement in range(max((often[solver] for solver in asked), default=0)):
-        solvers = [solver for solver in asked if arrangement < often[solver]]
+    solvers = _asked(job, effort.wide_table if wide else methods.SOLVERS)
+    for arrangement in range(effort.arrangements if solvers else 0):
         first, second = methods.halves(X, arrangement)
         bases: dict[str, Any] = {} if wide else {methods.ALL: None}
         bases[methods.PLAIN] = problems.problem(X[first], k, center=False).best

@@ -24,6 +24,7 @@ class Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = parser().parse_args(argv)
+    arguments.words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = import_module(f"tacit.commands.{arguments.command}").run(arguments)
         sys.stdout.flush()

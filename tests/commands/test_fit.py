@@ -204,6 +204,10 @@ REFUSED = {
     "no target": (("fit", "people.csv", "--epsilon", "1", "--out", "m.json"), "--target is missing"),
     "other target": ((*INCOME, "--target", "incom"), "no column 'incom'"),
     "no task": (WAGE, "is 'wage' a class or a number? Nothing was spent; say it with one of: tacit fit people.csv"),
+    "no task, and more": (
+        (*WAGE, "--drop", "a b,c"),
+        "--drop 'a b,c' --task classification; or tacit fit people.csv",
+    ),
     "epsilon": ((*INCOME, *ALL_DECLARED, "--epsilon", "0"), "epsilon must be above 0, got 0.0"),
     "delta": ((*INCOME, *ALL_DECLARED, "--delta", "2"), "delta must lie strictly between 0 and 1, got 2.0"),
     "solver": ((*INCOME, *ALL_DECLARED, "--solver", "magic"), "solver must be one of 'auto', 'coordinate'"),

@@ -139,3 +139,12 @@ def test_a_reader_that_goes_away_is_no_error(folder):
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 1
+
+
+@quiet
+@pytest.mark.parametrize(("name", "words"), [("prediction", ()), ("probability >50K", ("--proba",))])
+def test_a_column_that_predictions_would_hide_is_not_carried_along(fitted, capsys, name, words):
+    fitted.assign(**{name: 1}).to_csv("new.csv", index=False)
+    code, out, err = tacit(capsys, "predict", "c.json", "new.csv", "--keep", name, *words)
+    assert (code, out) == (2, "")
+    assert f"--keep {name}: a column of predictions has this name" in err

@@ -86,6 +86,38 @@ def test_shares_add_up_to_predictions(blocks, capsys):
     assert [(entry.what, entry.size) for entry in kept] == [("margins of people who were asked about, to a", 3)]
 
 
+def test_more_classes_have_a_margin_each(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = 'loss = "logistic"\nclasses = ["lo", "mid", "top"]'
+    Path("study.toml").write_text(STUDY.replace('loss = "squared"', asked).replace("y_bounds = [-2.0, 2.0]\n", ""))
+    study, rng = Study.from_toml("study.toml"), np.random.default_rng(0)
+    X = {"a": rng.uniform(-1, 1, (60, 2)).round(3), "b": rng.uniform(-1, 1, (60, 1)).round(3)}
+    y = np.array(study.classes)[np.digitize(X["a"][:, 0] - X["b"][:, 0], [-0.4, 0.4])]
+    outcome = Coordinator(study).run(InProcess([Node(study, Party(X[n], y, name=n), warn=False) for n in X]))
+    keep_parts(study, outcome)
+    for name, block in X.items():
+        pd.DataFrame(block).assign(who=range(100, 160)).to_csv(f"{name}.csv", index=False)
+    pd.DataFrame({"who": [107, 103, 150]}).to_csv("asked.csv", index=False)
+    code, _, err = score(capsys, "b", out="b.margins.csv")
+    assert (code, "each person has 3 margins here: as many exact functions" in err) == (0, True)
+    assert score(capsys, "a", "--add", "b.margins.csv")[0] == 0
+    model = fitted_model(outcome, study)
+    expected = model.decision_function([block[[7, 3, 50]] for block in X.values()])
+    scores = pd.read_csv("out.csv")
+    assert list(scores) == ["who", "margin lo", "margin mid", "margin top"]
+    np.testing.assert_allclose(scores.drop(columns="who"), expected, rtol=1e-9)
+    save(model, "model.json")
+    pd.DataFrame(np.hstack(list(X.values()))).to_csv("all.csv", index=False)
+    code, _, _ = tacit(capsys, "predict", "model.json", "all.csv", "--proba", "--out", "chances.csv")
+    assert code == 0
+    chances = pd.read_csv("chances.csv")
+    assert list(chances) == ["probability lo", "probability mid", "probability top"]
+    np.testing.assert_allclose(chances, model.predict_proba(np.hstack(list(X.values()))), rtol=1e-9)
+    Path("study.toml").write_text(STUDY)
+    code, _, err = score(capsys, "b")
+    assert (code, "not of a model with the study's classes" in err) == (2, True)
+
+
 @pytest.mark.usefixtures("blocks")
 def test_margins_of_other_people_are_another_disclosure(capsys):
     for asked in ([107, 103, 150], [107, 103, 150], [108, 104, 151]):

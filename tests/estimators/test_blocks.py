@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import OneHotEncoder
 
 import tacit
 from tacit import PCA, LogisticRegression, PrivateEncoder, PrivateScaler, Ridge, RowClipper, make_private_pipeline
-from tacit.blocks import scratch
+from tacit.blocks import lazy, scratch
 from tacit.blocks.reading import ChangedRowsError
 from tacit.solvers.pca import PCA_SOLVERS
 
@@ -158,7 +161,14 @@ def test_rows_that_change_stop_the_pipeline_and_what_is_spent_is_said(passes):
     blocks = Turning(cut(X, y), cut(X[:-1], y[:-1], (1_000, 1_999)), passes)
     with pytest.raises(ChangedRowsError, match="changed since the first pass") as caught:
         make_private_pipeline(PrivateEncoder(), LogisticRegression(), random_state=0).fit_blocks(blocks)
-    assert "count the whole budget as spent" in caught.value.__notes__[0]
+    notes = getattr(caught.value, "__notes__", [])  # in the second pass nothing was released yet
+    assert ["count the whole budget as spent" in note for note in notes] == [True] * (passes - 1)
+
+
+def test_rows_that_change_stop_an_encoder_before_they_are_counted():
+    X, _ = table()
+    with pytest.raises(ChangedRowsError, match="changed since the first pass"):
+        PrivateEncoder().fit_blocks(Turning(cut(X), cut(X[:-1], sizes=(1_000, 1_999)), 1))
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
@@ -189,3 +199,39 @@ def test_a_file_that_changes_between_passes_stops_the_fit(kind, change, tmp_path
     with pytest.raises(ChangedRowsError, match="has changed since the fit began") as caught:
         make_private_pipeline(encoder, LogisticRegression(), random_state=0).fit_blocks(path, target="y")
     assert "count the whole budget as spent" in caught.value.__notes__[0]
+
+
+WORDS = np.random.default_rng(2).choice(["a b", "b c c", "d"], N).tolist()
+OF_TEXTS = {
+    "model": [HashingVectorizer(n_features=64), LogisticRegression()],
+    "components": [HashingVectorizer(n_features=64), PCA(2), Ridge()],
+}
+
+
+@pytest.mark.parametrize("steps", OF_TEXTS.values(), ids=OF_TEXTS)
+@pytest.mark.parametrize("store", [list, pd.Series])
+def test_texts_are_hashed_while_they_are_read(steps, store, monkeypatch):
+    monkeypatch.setattr(lazy, "_SPARSE_ROWS", 300)
+    _, y = numbers()
+    y = np.where([text == "d" for text in WORDS], 1 - y, y)
+    whole = make_private_pipeline(*steps, random_state=3).fit(WORDS, y)
+    pieces = [(store(texts), pd.Series(labels)) for texts, labels in cut(WORDS, y)]
+    same(whole, make_private_pipeline(*steps, random_state=3).fit_blocks(pieces))
+
+
+def test_sparse_blocks_that_are_too_wide_or_reach_a_scaler_are_refused():
+    _, y = numbers()
+    for steps, message in (
+        ([HashingVectorizer(n_features=2_001), LogisticRegression()], "at most 2,000 columns"),
+        ([HashingVectorizer(n_features=8), PrivateScaler(), LogisticRegression()], "linear models and PCA, with no"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_private_pipeline(*steps).fit_blocks(cut(WORDS, y))
+
+
+def test_a_step_before_is_made_ready_by_the_first_block_that_has_rows():
+    X, y = table()
+    jobs = OneHotEncoder(categories=[["clerk", "nurse"]], handle_unknown="ignore")
+    steps = make_column_transformer((jobs, ["job"]), remainder="passthrough"), LogisticRegression()
+    whole = make_private_pipeline(*steps, random_state=3).fit(X, y)
+    same(whole, make_private_pipeline(*steps, random_state=3).fit_blocks(cut(X, y, (0, 1_000, 2_000))))

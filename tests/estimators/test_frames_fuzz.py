@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tacit import LogisticRegression, PrivateEncoder, make_private_pipeline
+from tacit import PCA, LogisticRegression, PrivateEncoder, PrivateScaler, make_private_pipeline
 from tacit.privacy.mechanisms import ThresholdedCounts
 from tests.guarantees.recorder import transcript
 
@@ -174,8 +174,12 @@ def test_dates_and_what_is_no_value_are_refused_with_a_remedy(make, cells, messa
         assert releases == []
 
 
-def test_columns_of_one_name_are_refused_by_pipelines_and_polars_has_none():
-    twice = pd.DataFrame([["a", 1.0], ["b", 2.0]] * 50, columns=["x", "x"])
+PIPELINE = make_private_pipeline(PrivateEncoder(), LogisticRegression())
+
+
+@pytest.mark.parametrize("model", [PIPELINE, LogisticRegression(), PrivateScaler(), PCA(1)], ids=str)
+def test_columns_of_one_name_are_refused_by_their_names_and_polars_has_none(model):
+    twice = pd.DataFrame([[1.0, 1.0], [0.0, 2.0]] * 50, columns=["x", "x"])
     with transcript() as releases, pytest.raises(ValueError, match="different names, got twice: 'x'"):
-        make_private_pipeline(PrivateEncoder(), LogisticRegression()).fit(twice, [0, 1] * 50)
+        model.fit(twice, [0, 1] * 50)
     assert releases == []

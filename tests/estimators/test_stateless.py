@@ -337,3 +337,13 @@ def test_errors_of_a_step_come_without_the_data_they_quote():
         warnings.simplefilter("error")  # of the logarithm of what is negative
         with pytest.raises(ValueError, match="infinity"):
             make_private_pipeline(NUMBERS(np.log), LogisticRegression()).fit(FRAME[["age"]] * 0.0, Y)
+
+
+def test_categories_before_a_model_may_be_asked_for_as_a_data_frame():
+    sexes = preprocessing.OneHotEncoder(categories=[["f", "m"]], handle_unknown="ignore")
+    step = make_column_transformer((sexes, ["sex"]), remainder="passthrough", verbose_feature_names_out=False)
+    frame = pd.DataFrame({"sex": ["f", "m"] * 200, "age": np.arange(400.0)})
+    pipeline = make_private_pipeline(step, LogisticRegression(bounds={"age": (0, 400)})).set_output(transform="pandas")
+    model = pipeline.fit(frame, [0, 1] * 200)[-1]
+    assert model.feature_names_in_.tolist() == ["sex_f", "sex_m", "age"]
+    assert model.clip_high_[2] == 400.0

@@ -210,8 +210,8 @@ def test_a_fit_goes_on_from_its_directory(tmp_path):
         (FederatedLasso, {"y_bounds": (1.0, 1.0)}, parties_of(Y), "y_bounds"),
         (FederatedLasso, {"random_state": -1}, parties_of(Y), "random_state"),
         (FederatedLogisticRegression, {}, parties_of(np.full(N, "yes")), "two classes"),
-        (FederatedLogisticRegression, {"classes": ["a", "b"]}, parties_of(SIGNS), "not one of the study's two"),
-        (FederatedLogisticRegression, {"classes": ["a", "b", "c"]}, parties_of(SIGNS), "two classes"),
+        (FederatedLogisticRegression, {"classes": ["a", "b"]}, parties_of(SIGNS), "not one of the study's classes"),
+        (FederatedLinearSVC, {"classes": ["a", "b", "c"]}, parties_of(SIGNS), "more than two classes are served by"),
         (FederatedLinearSVC, {"protocol": "marginals"}, parties_of(SIGNS), "feature-sharing"),
     ],
     ids=[

@@ -12,6 +12,7 @@ from tacit.federated import (
     Marginals,
     Member,
     Node,
+    Party,
     RefusedError,
     Study,
     coordinator,
@@ -220,3 +221,15 @@ def test_a_death_at_any_moment_changes_nothing(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "protocol_for", lambda _: protocol)
     expected = deaths_change_nothing(study, parties, Memories(monkeypatch), tmp_path, Fate(monkeypatch), Mortal)
     assert expected.left == ("a",)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_of_more_classes_it_goes_on_as_well(at):
+    """Before its columns are known, and where they were to be sketched."""
+    study = the_study(loss="logistic", classes=(0, 1, 2), epsilon=20.0)
+    parties = [Party(party.X, np.arange(ROWS) % 3, name=party.name) for party in some_parties()]
+    outcome, _, _ = gone(study, {"a": at}, parties)
+    assert outcome.left == ("a",)
+    assert {name: coef.shape for name, coef in outcome.model.coefs.items()} == {"b": (3, 3), "c": (3, 1)}
+    model = fitted_model(outcome, study)
+    assert model.predict_proba([party.X for party in parties[1:]]).shape == (ROWS, 3)

@@ -10,6 +10,7 @@ import pytest
 
 from tacit import load, save
 from tacit.federated import Coordinator, FederatedLasso, Marginals, Node, Party, RefusedError, fitted_model, messages
+from tacit.federated.coordinator import heard
 from tacit.federated.messages import Refusal, Reply, Restart
 from tacit.federated.protocols.marginals.masked import coordinator
 from tacit.federated.protocols.marginals.masked import party as masked_party
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:products are masked")
 SEEDED = masked_study(random_state=3)
 CLASSES = {"loss": "logistic", "classes": (-1, 1), "y_bounds": None}
 ROUNDS = {"squared": 4, "logistic": 7}
+THREE = CLASSES | {"classes": (-1, 1, 0)}
 
 
 def parties(seed=0, secret=SECRET, loss="squared"):
@@ -101,7 +103,7 @@ def test_what_was_sent_is_sent_again_and_never_made_again(tmp_path):
             assert node.answer(asked[node.name]) == told[node.name]
 
 
-@pytest.mark.parametrize("told", [{}, CLASSES], ids=ROUNDS)
+@pytest.mark.parametrize("told", [{}, CLASSES, THREE], ids=["squared", "logistic", "three classes"])
 def test_what_leaves_is_planned_or_masked(told):
     outcome, wire, nodes, _ = whole_run(masked_study(**told))
     planned = {release.name: release.count for release in outcome.plan.plan.releases}
@@ -267,10 +269,13 @@ def stopping(wire, number):
 
 
 @pytest.mark.parametrize("count", MANY)
-@pytest.mark.parametrize(("number", "refusals"), [(1, 0.8), (2, 0.8), (3, 0.8), (4, 0.6), (6, 0.6)])
-def test_a_changed_reply_is_refused_or_read_as_numbers(number, refusals, count):
+@pytest.mark.parametrize(
+    ("number", "refusals", "told"),
+    [(1, 0.8, {}), (2, 0.8, {}), (3, 0.8, {}), (4, 0.6, CLASSES), (6, 0.6, CLASSES), (3, 0.8, THREE)],
+)
+def test_a_changed_reply_is_refused_or_read_as_numbers(number, refusals, told, count):
     """A release may come out as other numbers that data can give: there is no crash then, and a finite model."""
-    study = SEEDED if number < ROUNDS["squared"] else masked_study(random_state=3, **CLASSES)
+    study = masked_study(random_state=3, **told)
     _, wire, _, _ = whole_run(study)
 
     class Canned:
@@ -291,7 +296,8 @@ def test_a_changed_reply_is_refused_or_read_as_numbers(number, refusals, count):
             refused += 1
         else:
             assert all(np.all(np.isfinite(coef)) for coef in outcome.model.coefs.values())
-            assert sum(np.abs(coef).sum() for coef in outcome.model.coefs.values()) <= study.l1_radius * (1.0 + 1e-9)
+            sizes = sum(np.abs(coef).sum(axis=-1) for coef in outcome.model.coefs.values())
+            assert np.max(sizes) <= study.l1_radius * (1.0 + 1e-9)
     assert refused > refusals * count
 
 
@@ -323,6 +329,26 @@ def test_a_changed_question_for_slopes_is_refused_or_gets_what_was_planned(count
         node.stopped = None
     assert answered < 0.4 * count
     assert isinstance(messages.read(node.answer(request)), Reply)
+
+
+@pytest.mark.parametrize("count", MANY)
+def test_changed_parts_of_classes_are_refused_or_parts(count):
+    """Of the party that holds the labels, in its first reply."""
+    study = masked_study(random_state=3, **THREE)
+    _, wire, nodes, _ = whole_run(study)
+    protocol, first = nodes[0]._protocol, wire.requests[1]
+    for changed in mutations(wire.replies[1][HOLDER], count, 5):
+        told = {name: reply for name, reply in wire.replies[1].items() if name != HOLDER} | {HOLDER: changed}
+        try:
+            read = heard(study.digest, dict.fromkeys(first, 1), first, told)
+            rounds = protocol.coordinate()
+            next(rounds)
+            rounds.send({name: reply.arrays for name, reply in read.items()})
+        except RefusedError:
+            continue
+        parts = read[HOLDER].arrays["label mean"]
+        assert parts.min() > 0.0
+        assert parts.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("what", ["rows", "products with party 2", "moments", "key", "boxes"])

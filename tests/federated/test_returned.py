@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.federated import Marginals, Member, Node, fitted_model, messages
+from tacit.federated import Marginals, Member, Node, Party, fitted_model, messages
 from tacit.federated.returned import Part, Returned, farewells
 from tests.federated.conftest import ROWS, SIZES, a_study, run, some_parties
 from tests.federated.test_matching import mutated
@@ -14,22 +14,32 @@ from tests.federated.test_matching import mutated
 RECEIVES = {"a": "own", "b": "all", "c": "nothing"}
 
 
+THREE = {"loss": "logistic", "classes": ("lo", "mid", "top")}
+
+
 def the_study(**changes):
     members = tuple(Member(name, size, True, RECEIVES[name]) for name, size in SIZES.items())
     return a_study(name="real", members=members, random_state=1, protocol=Marginals(cross="zero"), **changes)
 
 
-@pytest.fixture(scope="module")
-def done():
-    study = the_study()
-    outcome, _, _ = run(study, some_parties())
+def parties_of(study):
+    if study.outputs == 1:
+        return some_parties()
+    labels = np.array(study.classes)[np.arange(ROWS) % 3]
+    return [Party(party.X, labels, name=party.name) for party in some_parties()]
+
+
+@pytest.fixture(scope="module", params=[{}, THREE], ids=["a number", "three classes"])
+def done(request):
+    study = the_study(**request.param)
+    outcome, _, _ = run(study, parties_of(study))
     return study, outcome, farewells(study, outcome.model, b'{"a": "model"}')
 
 
 def test_each_party_gets_what_the_study_says(done):
     study, _, told = done
     assert set(told) == {"a", "b"}
-    for name, party in zip("abc", some_parties(), strict=True):
+    for name, party in zip("abc", parties_of(study), strict=True):
         node = Node(study, party)
         assert node.ends_with(told.get(name, b""))
         assert (node.returned.part is not None, node.returned.model) == (
@@ -45,7 +55,7 @@ def test_each_party_gets_what_the_study_says(done):
 def test_parts_add_up_to_the_model(done):
     study, outcome, _ = done
     everybody = replace(study, members=tuple(replace(member, receives="own") for member in study.members))
-    parties = some_parties()
+    parties = parties_of(study)
     told = farewells(everybody, outcome.model, b"")
     total = outcome.model.intercept
     for party in parties:
@@ -53,7 +63,8 @@ def test_parts_add_up_to_the_model(done):
         assert Part.from_json(part.to_json()) == part
         total = total + part.margins(3.0 * party.X)
     model = fitted_model(outcome, study)
-    np.testing.assert_allclose(total, model.predict([3.0 * party.X for party in parties]), rtol=1e-12)
+    margins = model.predict if study.outputs == 1 else model.decision_function
+    np.testing.assert_allclose(total, margins([3.0 * party.X for party in parties]), rtol=1e-12)
     assert len(total) == ROWS
 
 
@@ -72,6 +83,13 @@ def test_what_the_study_does_not_say_is_not_kept(done):
     nothing = messages.write(messages.Farewell(study.digest, "c", 0, {}))
     assert Returned.read(nothing, study, "c") == Returned()
     assert Returned.read(told["a"], the_study(epsilon=2.0), "a") is None
+    part = Returned.read(told["a"], study, "a").part
+    coef, intercept = (1.0, 2.0), 0.0
+    if study.outputs == 1:
+        coef, intercept = (coef,) * 3, (0.0,) * 3
+    other = np.frombuffer(replace(part, coef=coef, intercept=intercept).to_json().encode(), dtype=np.uint8)
+    sent = messages.write(messages.Farewell(study.digest, "a", 0, {"part": other}))
+    assert Returned.read(sent, study, "a") == Returned()  # of other classes
 
 
 GOOD = {
@@ -85,6 +103,10 @@ GOOD = {
     [
         {"coef": []}, {"coef": 1}, {"coef": ["x"]}, {"coef": [float("nan")]}, {"features": [2]}, {"features": [-1]},
         {"features": [0.5]}, {"row_norm": -1}, {"row_norm": None}, {"intercept": "inf"}, {"party": 3}, {"more": 1},
+        {"coef": [[1.0, 0.0], [1.0, 2.0]]}, {"coef": [[1.0, 0.0], [1.0]]}, {"coef": [[1.0, 0.0], 1.0]},
+        {"coef": [[1.0, 0.0]], "intercept": [0.0]}, {"intercept": [0.0]}, {"coef": [[[1.0]]], "intercept": [0.0]},
+        {"coef": [[1.0, 0.0]] * 3, "intercept": [0.0] * 2}, {"coef": [[]] * 3, "intercept": [0.0] * 3},
+        {"coef": [[1.0, 0.0]] * 3, "intercept": [0.0] * 3, "features": [2]},
     ],
     ids=str,
 )  # fmt: skip
@@ -97,12 +119,14 @@ def test_bad_parts_are_refused(change):
 def test_mutated_farewells_crash_nobody(done):
     study, _, told = done
     rng = np.random.default_rng(6)
-    node = Node(study, some_parties()[0])
+    node = Node(study, parties_of(study)[0])
     for _ in range(1_000):
         node.ends_with(mutated(rng, told["a"]))
         part = node.returned.part
         if part is not None:
-            assert np.isfinite(part.margins(np.ones((2, 2)))).all()
+            found = part.margins(np.ones((2, 2)))
+            assert found.shape == ((2,) if study.outputs == 1 else (2, 3))
+            assert np.isfinite(found).all()
 
 
 def test_a_party_without_the_right_columns(done):

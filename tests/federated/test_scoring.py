@@ -16,13 +16,14 @@ STUDY, PARTIES = "ab" * 32, ("a", "b", "c")
 PEOPLE = [f"p{k}" for k in range(12)]
 
 
-def scorers(people=None, secret=SECRET, recipient="b", study=STUDY, parties=PARTIES, store=DisclosureStore):
+def scorers(people=None, secret=SECRET, recipient="b", study=STUDY, parties=PARTIES, store=DisclosureStore, classes=()):
     """Each party has the people in an order of its own."""
     made, rng = [], np.random.default_rng(0)
     for name in parties:
         ids = rng.permutation((people or {}).get(name, PEOPLE))
         asked = Alignment.of(ids, secret if isinstance(secret, bytes) else secret[name])
         margins = np.array([margin(name, one) for one in ids])
+        margins = np.multiply.outer(margins, classes) if classes else margins
         made.append(Scorer(study, name, recipient, parties, asked, margins[asked.order], store()))
     return made
 
@@ -141,8 +142,22 @@ def test_boxes_that_change_places_are_refused():
     assert made[1].total is None
 
 
-def test_mutated_messages_crash_nobody_and_change_no_sum():
-    made = scorers()
+def test_margins_of_more_classes_are_a_row_for_each_person():
+    made = scorers(classes=(1.0, -2.0, 0.5))
+    wire = Recorder(made)
+    assert score(STUDY, "b", PARTIES, wire) == 2
+    order = Alignment.of(PEOPLE, SECRET).order
+    sums = np.array([sum(margin(name, one) for name in PARTIES) for one in PEOPLE])[order]
+    np.testing.assert_allclose(made[1].total, np.multiply.outer(sums, (1.0, -2.0, 0.5)))
+    assert [entry.size for entry in made[0]._store.disclosures()] == [12]  # people
+    fewer = scorers(classes=(1.0, -2.0))  # a part of another model: its box has another size
+    with pytest.raises(RefusedError, match="not of one size"):
+        score(STUDY, "b", PARTIES, Recorder([made[0], made[1], fewer[2]]))
+
+
+@pytest.mark.parametrize("classes", [(), (1.0, -2.0, 0.5)], ids=["a number", "three classes"])
+def test_mutated_messages_crash_nobody_and_change_no_sum(classes):
+    made = scorers(classes=classes)
     wire = Recorder(made)
     score(STUDY, "b", PARTIES, wire)
     expected, rng = made[1].total, np.random.default_rng(3)

@@ -157,7 +157,7 @@ def test_files_that_say_something_else_are_refused(text, match, tmp_path):
         ({"l1_radius": math.inf}, "l1_radius"),
         ({"entry_bound": -1.0}, "entry_bound"),
         ({"y_bounds": (2.0, 1.0)}, "y_bounds"),
-        ({"loss": "logistic"}, "two classes"),
+        ({"loss": "logistic"}, "needs its classes"),
         ({"loss": "logistic", "classes": (1, 1)}, "two different"),
         ({"protocol": FeatureSharing(n_iter=0)}, "n_iter"),
         ({"protocol": FeatureSharing(geometry="flat")}, "geometry"),

@@ -1,27 +1,44 @@
-"""Masked products over real processes: the model of a single process, and no keys and seeds are left."""
+"""Masked products over real processes, whose parties reach the coordinator through a proxy: one study shows both."""
 
 import sqlite3
 
 import pytest
+
+from tests.federated.proxy import Proxy
 
 from .support import SIZES, Trial
 
 pytestmark = pytest.mark.engine
 
 
-def test_masked_products_between_processes(tmp_path):
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory):
+    """A study that came to its end."""
     masked = {"labels": "held", "protocol": {"name": "marginals", "products": "masked"}}
-    trial = Trial(tmp_path, holder="hospital-b", **masked)
-    coordinator = trial.coordinator()
-    parties = {name: trial.party(name) for name in SIZES}
-    assert coordinator.ended() == 0, coordinator.printed
-    for party in parties.values():
-        assert party.ended() == 0, party.printed
-        assert "products are masked in this study" in party.printed
+    trial = Trial(tmp_path_factory.mktemp("masked"), holder="hospital-b", host="localhost", **masked)
+    coordinator = trial.coordinator().until("listening on")
+    with Proxy() as proxy, pytest.MonkeyPatch.context() as environment:
+        environment.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        trial.parties = [trial.party(name) for name in SIZES]
+        assert coordinator.ended() == 0, coordinator.printed
+        assert [party.ended() for party in trial.parties] == [0, 0], [party.printed for party in trial.parties]
+        trial.asked = list(proxy.asked)
+    return trial
+
+
+def test_masked_products_between_processes(trial):
+    """The model of a single process, and no keys and seeds are left."""
+    assert all("products are masked in this study" in party.printed for party in trial.parties)
     trial.check()
     for name in SIZES:
-        journal = sqlite3.connect(tmp_path / "state" / "parties" / name / "journal.sqlite")
+        journal = sqlite3.connect(trial.folder / "state" / "parties" / name / "journal.sqlite")
         kept = {row[0] for row in journal.execute("SELECT name FROM memory")}
         journal.close()
         assert "row norm" in kept
         assert not kept & {"seed", "private key", "hellos", "boxes", "block"}
+
+
+def test_parties_go_through_a_proxy(trial):
+    """Outbound connections, to one port: the probe and the engine of both parties ask it for tunnels."""
+    assert len(trial.asked) >= 4  # for each party the probe, and the engine
+    assert {line.split()[1].partition(":")[0] for line in trial.asked} == {"localhost"}

@@ -6,10 +6,10 @@ and PCA solvers join by being registered; a preprocessing step, a score or a pro
 
 import copy
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 from unittest.mock import patch
 
@@ -74,7 +74,7 @@ class Entry:
 
     name: str
     adjacency: str
-    plan: Plan
+    planned: Plan | Callable[[], Plan]  # where it takes a run to know it, it is asked for when it is needed
     records: Sequence[Record]
     run: Callable[[Sequence[Record], Missing | None], Any]
     hostile: Callable[[Any], Sequence[Record]]
@@ -95,6 +95,11 @@ class Entry:
         form = self.name.removeprefix(str(self.case)).strip() or form
         return f"fit {self.case.solver.name}{', ' + form if form else ''}"
 
+    @cached_property
+    def plan(self) -> Plan:
+        """All that will be released."""
+        return self.planned() if callable(self.planned) else self.planned
+
     @property
     def releases(self) -> list[str]:
         """The names of what is planned; those of parties without the party."""
@@ -105,19 +110,22 @@ class Entry:
         """Whether some releases are of samples."""
         return any(release.sampling < 1.0 for release in self.plan.releases)
 
-    def neighbours(self) -> Iterator[list[tuple[Step, Step]]]:
+    def neighbours(self, every: bool = False) -> Iterator[list[tuple[Step, Step]]]:
         """Releases of two worlds with one history, in pairs: the row first, in the middle and last.
 
         Add-remove: one world is without the row. The history comes from there, and rows are chosen in view of it; once
         more it comes from the world with the row. Replace-one: one row in place of another. Rows take turns between
-        the places, but for those chosen in view of a run.
+        the places, but for those chosen in view of a run; those of a fit, unless `every` row is to replace each, take
+        turns between the rows that they replace as well. Every second one has the same label: two rows are replaced by
+        all rows of one label, the next two by all rows of the other.
         """
         n, rows = len(self.records) + 1, list(self.hostile(None))
         places = (0, n // 2, n - 1)
         if self.adjacency == "replace-one":
             in_view = self.hostile(self._run(rows[0], 0, None))[len(rows) :]
             for turn, row in enumerate([*rows[:FIRST], *in_view[:4]]):
-                yield from self.worlds(row, [*rows, *in_view], places[turn % 3])
+                theirs = rows if every or self.case is None else rows[turn // 2 % 2 :: 2]
+                yield from self.worlds(row, [*theirs, *in_view], places[turn % 3])
             return
         for turn, place in enumerate(places):
 
@@ -179,14 +187,6 @@ def remembered() -> Any:
             return copy.deepcopy(result)
 
     return patch.object(scales, "Reader", Remembering)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without warnings: of seeds, and of budgets too small for few rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def told(result: Any) -> list[Any]:
@@ -560,7 +560,7 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
         del missing
         table = pd.DataFrame([row for row, _ in records], columns=["one", "two", "three"])
-        with patch.object(joint, "_rows", lambda _: N):
+        with patch.object(joint, "rows_in", lambda _: N):
             model = pipeline().fit(table, np.array([label for _, label in records]))
         last = model[-1]
         kept = last.__dict__ if hasattr(last, "components_") else {"coef": last.coef_, "intercept": last.intercept_}
@@ -575,9 +575,11 @@ def _of_pipeline(name: str, adjacency: str, *steps: Any, first: str = "ab") -> E
         rows += [] if "by themselves" in name else [("a", "x", math.nan)]  # Normalizer takes no holes
         return [(row, label) for row in rows for label in (0, 1)]
 
-    whole = [*records, records[0]]
-    table = pd.DataFrame([row for row, _ in whole], columns=["one", "two", "three"])
-    plan = pipeline().fit(table, [label for _, label in whole]).plan_.plan
+    def plan() -> Plan:
+        whole = [*records, records[0]]
+        table = pd.DataFrame([row for row, _ in whole], columns=["one", "two", "three"])
+        return pipeline().fit(table, [label for _, label in whole]).plan_.plan
+
     return Entry(f"pipeline {name}", adjacency, plan, records, run, hostile)
 
 
@@ -686,6 +688,8 @@ def _of_study(name: str, study: Study) -> Entry:
     rng = np.random.default_rng(5)
     y = rng.choice([-1.0, 1.0], study.n_rows - 1)
     X = rng.uniform(0, 2, (study.n_rows - 1, 6)) * y[:, None]
+    if study.outputs > 1:  # the second class is two
+        y = np.where(y > 0.0, 0.0, rng.integers(1, study.outputs, len(y)))
     records = list(zip(X, y, strict=True))
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
@@ -720,7 +724,9 @@ def _of_study(name: str, study: Study) -> Entry:
         far = [one, 9.0 * np.resize([1.0, -1.0], 6), np.full(6, 9.0)]
         rows = [*far, other, *(-x for x in far), np.zeros(6), X[1], 1e150 * np.ones(6)]
         labels = (-1.0, 1.0) if study.loss == "logistic" else (-9.0, 9.0, 0.1, 0.9, -0.9, 1.6)
-        return [(x, labels[k % 2]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
+        labels = labels if study.outputs == 1 else tuple(map(float, range(study.outputs)))
+        turns = 2 if study.outputs == 1 else 1
+        return [(x, labels[k % turns]) for k, x in enumerate(rows)] + [(x, t) for x in (one, far[2]) for t in labels]
 
     return Entry(name, study.adjacency, plan, records, run, hostile)
 
@@ -738,6 +744,7 @@ def _studies(adjacency: str) -> list[Entry]:
         "marginals study, sketched columns": {"epsilon": 1e4, "delta": 0.08},
         "marginals study, nothing declared": {"y_bounds": None, "entry_bound": None},
         "marginals study, logistic": {"loss": "logistic", "y_bounds": None, "classes": (-1, 1)},
+        "marginals study, three classes": {"loss": "logistic", "y_bounds": None, "classes": (0, 1, 2)},
         "feature-sharing study, product": {"protocol": FeatureSharing(n_iter=4, geometry="product")},
         "feature-sharing study, serial": {"protocol": FeatureSharing(n_iter=4, geometry="serial")},
         "feature-sharing study, some blocks": {
@@ -764,7 +771,6 @@ def _studies(adjacency: str) -> list[Entry]:
 
 STUDIES = [entry for adjacency in ADJACENCIES for entry in _studies(adjacency)]
 
-with quietly():
-    LOOSE += [entry for adjacency in ADJACENCIES for entry in _pipelines(adjacency)]
+LOOSE += [entry for adjacency in ADJACENCIES for entry in _pipelines(adjacency)]
 
 EVERYTHING = FITS + PCAS + STEPS + EVALUATIONS + STUDIES

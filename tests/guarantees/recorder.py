@@ -211,7 +211,7 @@ class Recorder:
             assert count == 1
             places, _ = original(gate, name, count)
             if self.past is not None:
-                places = self.past.sample[:: 2 if self.thin else 1]
+                places = self.past.sample[::2].copy() if self.thin else self.past.sample
             if self.coin is not None:
                 row = np.full(int(self.coin), self.row, dtype=np.int64)
                 places = np.concatenate([row, places[places != self.row]])

@@ -10,6 +10,11 @@ from tacit.privacy.mechanisms import Batches, Tape
 from tacit.privacy.noise.grid import Grid
 
 
+def counted(values):
+    """As mechanisms count them: what is no number as zero, and infinity as the largest one."""
+    return values if np.isfinite(values).all() else np.nan_to_num(values, nan=0.0)
+
+
 class LeakError(AssertionError):
     """Something public about a release depends on the data."""
 
@@ -82,7 +87,7 @@ class Step:
     def moved(self, other):
         """How far the other world's row moves this release, as a part of what the code allows for."""
         self.require_alike(other)
-        change = np.nan_to_num(other.exact, nan=0.0) - np.nan_to_num(self.exact, nan=0.0)  # as mechanisms count it
+        change = counted(other.exact) - counted(self.exact)
         if self.is_selection:
             return float(np.ptp(change)) / self.sensitivity
         if self.kind == "objective":  # the linear terms that lead to the same weights

@@ -135,6 +135,7 @@ MAKERS = {
     "clipper": lambda: tacit.RowClipper(2.0).fit(X),
     "federated lasso": lambda: federated(FederatedLasso, VALUES, y_bounds=(0.0, 8.0)),
     "federated logistic": lambda: federated(FederatedLogisticRegression, WORDS[LABELS], entry_bound=1.0, **CHOSEN),
+    "federated classes": lambda: federated(FederatedLogisticRegression, np.digitize(VALUES, [3.0, 5.0])),
     "federated svc": lambda: federated(FederatedLinearSVC, LABELS, protocol=FeatureSharing(n_iter=3)),
     "table": lambda: TableModel(
         Ridge(2.0).fit(X, VALUES),

@@ -58,8 +58,9 @@ def test_parameters_and_attributes(name, tmp_path):
     model = made(name)
     read = again(model, tmp_path)
     assert type(read) is type(model)
-    assert set(vars(read)) == set(vars(model))  # every attribute that a fit leaves is there, and nothing else
-    for key, value in vars(model).items():
+    left = {key: value for key, value in vars(model).items() if key != "_moments"}  # for paths, where the fit ran
+    assert set(vars(read)) == set(left)  # every attribute that a fit leaves is there, and nothing else
+    for key, value in left.items():
         if key not in classes.WITHHELD:
             assert same(value, vars(read)[key]), key
     if name != "clipper":

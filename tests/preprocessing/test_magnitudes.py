@@ -108,6 +108,21 @@ def test_growth_reaches_the_ends():
     np.testing.assert_array_equal(surviving(np.array([3.0, 3.0, 50.0, 3.0, 3.0]), 1.0, 1), True)
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_growth_goes_from_bin_to_bin_in_each_row_by_itself(signed):
+    rng = np.random.default_rng(0)
+    counts = rng.choice([0.0, 2.1], p=[0.1, 0.9], size=(200, 21))
+    counts[np.arange(200), rng.integers(0, 21, size=200)] = 50.0
+    expected = counts > 40.0
+    for row, kept in zip(counts, expected, strict=True):
+        for step in (1, -1):
+            for k in range(21)[::step][1:]:
+                from_zero = signed and k - step == 10
+                kept[k] |= kept[k - step] and row[k] > 2.0 and not from_zero
+    np.testing.assert_array_equal(surviving(counts, 1.0, 10_000, signed=signed), expected)
+    assert expected.sum() > 400
+
+
 def test_counts_are_not_changed():
     counts = np.array([2.1, 100.0, -3.0])
     before = counts.copy()

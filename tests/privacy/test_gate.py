@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -391,3 +392,15 @@ def test_releases_made_before_count():
 def test_a_ledger_that_does_not_fit_the_plan_is_refused(made, error):
     with pytest.raises(error):
         open_gate(made=made)
+
+
+def test_arithmetic_is_quiet_inside_and_as_it_was_after():
+    with np.errstate(all="raise"):
+        before = np.geterr()
+        for error in (False, True):
+            with suppress(KeyError), open_gate() as gate:
+                np.float64(1e308) * np.float64(1e308), np.float64(5e-324) * np.float64(0.1)
+                make_all(gate)
+                if error:
+                    raise KeyError
+            assert np.geterr() == before

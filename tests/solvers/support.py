@@ -84,7 +84,7 @@ def rows(loss, n, d, sparse=False, seed=0):
     Z = on_grid(Z)
     margins = 0.3 + Z @ rng.normal(size=(d, CLASSES)) / math.sqrt(d) + 0.5 * rng.normal(size=(n, CLASSES))
     if loss == "squared":
-        targets = margins[:, 0]
+        targets = margins[:, 0].copy()  # in a row, as a fit has them
     elif loss == "multinomial":
         targets = margins.argmax(axis=1).astype(np.float64)
     else:

@@ -12,15 +12,28 @@ from typing import Any, Self
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks.reading import Numbers, Reading, Seen, Targets, seen_table
+from tacit.blocks.reading import AGAIN, ChangedRowsError, Numbers, Reading, Seen, Targets, seen_table
 from tacit.blocks.source import Source
-from tacit.blocks.table import WIDEST, Table
+from tacit.blocks.table import WIDEST, Table, is_sparse
 
 Change = Callable[[Any], Any]
 """Makes a table of a table, row by row. It can be sent to where the rows are."""
 
 Look = Callable[[Any, bool], Seen]
 """What can be told of a table, whose types were declared or not."""
+
+
+_SPARSE_ROWS = 8_192
+
+
+def rows_in(table: Any) -> int:
+    """How many rows there are: public."""
+    shape = getattr(table, "shape", None)
+    if shape is not None and len(shape) > 0:
+        return int(shape[0])
+    if hasattr(table, "__len__"):
+        return len(table)
+    raise TypeError(f"X must be a table, got {type(table).__name__}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,10 +50,20 @@ class Changed:
         return bool(getattr(self.part, "is_typed", False))
 
     def tables(self) -> Iterator[tuple[Any, Any]]:
-        """The tables, changed, and their targets; without those that have no rows, which not every step takes."""
+        """The tables, changed, and their targets; without those that have no rows, which not every step takes.
+
+        Sparse rows come a few at a time, as they are made dense to be counted and bounded.
+        """
         for X, y in self.part.tables():
-            if X.shape[0] > 0:
-                yield self.change(X), y
+            if rows_in(X) == 0:
+                continue
+            table = self.change(X)
+            if not is_sparse(table):
+                yield table, y
+                continue
+            for start in range(0, table.shape[0], _SPARSE_ROWS):
+                cut = slice(start, start + _SPARSE_ROWS)
+                yield table[cut], y if y is None else y.iloc[cut] if hasattr(y, "iloc") else y[cut]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +79,7 @@ class BlockTable:
         """The first pass over a table of numbers: what is bad raises here, and sparse rows unless they are served."""
         seen = reading.seen(targets, trusted=trusted)
         if seen.sparse and not sparse:
-            raise ValueError("blocks of sparse rows are taken by linear models and PCA by themselves alone")
+            raise ValueError("blocks of sparse rows are taken by linear models and PCA, with no private step before")
         return cls(reading, seen, seen.columns or 0)
 
     @classmethod
@@ -95,9 +118,11 @@ class BlockTable:
         return Table(*self.shape, read=read)
 
     def total(self, function: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> Any:
-        """What a function says of the tables of all parts, added up. Private."""
-        found = self.reading.place.run(partial(_total, function, add), self.reading.parts)
-        return reduce(add, (one for one in found if one is not None))
+        """What a function says of the tables of all parts, added up. Private. Other numbers of rows stop it."""
+        found = list(self.reading.place.run(partial(_total, function, add), self.reading.parts))
+        if tuple(rows for rows, _ in found) != self.reading.rows:
+            raise ChangedRowsError(AGAIN)
+        return reduce(add, (total for _, total in found if total is not None))
 
     def tell(self, estimator: Any) -> Self:
         """Let an estimator know the columns, as validation would."""
@@ -126,11 +151,13 @@ def _changed(change: Change, part: Any, rows: int) -> Changed:
     return Changed(part, change)
 
 
-def _total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any], part: Any) -> Any:
-    """Of a part; None where it has no tables."""
-    found = (function(X) for X, _ in part.tables())
-    first = next(found, None)
-    return first if first is None else reduce(add, found, first)
+def _total(function: Callable[[Any], Any], add: Callable[[Any, Any], Any], part: Any) -> tuple[int, Any]:
+    """The rows of a part, and its total; None where it has no tables."""
+    rows, total = 0, None
+    for X, _ in part.tables():
+        rows += rows_in(X)
+        total = function(X) if total is None else add(total, function(X))
+    return rows, total
 
 
 def _looked_at(look: Look, targets: Targets, part: Any) -> Seen:

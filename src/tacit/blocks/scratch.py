@@ -5,13 +5,14 @@ the same: it belongs on a disk of the data holder's (`TMPDIR` says where).
 """
 
 import math
+import mmap
 import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ IN_MEMORY = 2**28
 """Bytes that are held in memory, if nothing else is said."""
 
 _AT_ONCE = 2**28  # bytes of the file that are asked for together
+_APART = 64  # bytes: what is put begins at a multiple of them, where numbers of any length may lie
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -39,19 +41,23 @@ class Scratch:
             if self._held + size <= self._most:
                 self._held += size
                 return Held(arrays)
-            offset, self._end = self._end, self._end + size
+            offset = -(-self._end // _APART) * _APART
+            self._end = offset + size
             self._grow()
         end = offset
         for array in arrays:
-            self._move(memoryview(cast(Any, np.ascontiguousarray(array).reshape(-1).view(np.uint8))), end, "write")
+            self._write(memoryview(cast(Any, np.ascontiguousarray(array).reshape(-1).view(np.uint8))), end)
             end += array.nbytes
         return Filed(self, offset, size, tuple((array.dtype, array.shape) for array in arrays))
 
     def read(self, offset: int, size: int) -> NDArray[np.uint8]:
-        """What was written there."""
-        data = np.empty(size, dtype=np.uint8)
-        self._move(memoryview(cast(Any, data)), offset, "read")
-        return data
+        """What was written there: pages of the file as the system holds them, which no one copies.
+
+        They are not kept as part of this process: what reads them lets them go.
+        """
+        start = offset - offset % mmap.ALLOCATIONGRANULARITY
+        pages = mmap.mmap(self._file.fileno(), offset + size - start, access=mmap.ACCESS_COPY, offset=start)
+        return np.frombuffer(pages, dtype=np.uint8, count=size, offset=offset - start)
 
     def _grow(self) -> None:
         """Have room on the disk for all that was put: some systems are slow to find it write by write."""
@@ -63,18 +69,15 @@ class Scratch:
                 os.posix_fallocate(self._file.fileno(), self._room, more)
             self._room += more
 
-    def _move(self, left: memoryview, offset: int, how: Literal["read", "write"]) -> None:
-        """Between memory and the file; many threads at once where the system lets each say its place."""
-        at_a_place = getattr(os, "preadv" if how == "read" else "pwritev", None)
+    def _write(self, left: memoryview, offset: int) -> None:
+        """To the file; many threads at once where the system lets each say its place."""
         while left:
-            if at_a_place is not None:
-                count = at_a_place(self._file.fileno(), [left], offset)
+            if hasattr(os, "pwrite"):
+                count = os.pwrite(self._file.fileno(), left, offset)
             else:
                 with self._lock:
                     self._file.seek(offset)
-                    count = (self._file.readinto if how == "read" else self._file.write)(left) or 0
-            if count == 0:
-                raise OSError("the scratch file of this fit is shorter than what was written to it")
+                    count = self._file.write(left) or 0
             left, offset = left[count:], offset + count
 
     def close(self) -> None:

@@ -124,7 +124,8 @@ def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any
                     return
                 place = left.pop()
             try:
-                found[place] = function(parts[place])
+                with np.errstate(all="ignore"):  # as inside a gate, which other threads do not know of
+                    found[place] = function(parts[place])
             except BaseException:
                 with lock:
                     left.clear()

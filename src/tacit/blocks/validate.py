@@ -6,6 +6,8 @@ the string that is not a number; what is raised here keeps the kind of error and
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
     largest numbers is no reason to warn: it would tell of the rows.
     """
     refuse_lazy(estimator, *data)
+    if hasattr(data[0], "columns") and hasattr(data[0], "dtypes"):
+        check_names(data[0].columns)
     if options.get("dtype") is not None:
         _refuse_dates(data[0])
     try:
@@ -101,6 +105,13 @@ def _of_column(X: Any, message: str) -> str | None:
         if not _NUMBERS.match(kind):
             return f"column {str(name)!r} of dtype {kind}: convert it to numbers or text, or drop it"
     return None
+
+
+def check_names(names: Iterable[Any]) -> None:
+    """Refuse columns of one name: nobody could say which of them is meant."""
+    twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+    if twice:
+        raise ValueError(f"columns must have different names, got twice: {', '.join(map(repr, twice))}")
 
 
 def _infinite(X: Any) -> str | None:

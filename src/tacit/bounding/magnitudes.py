@@ -53,12 +53,14 @@ def surviving(counts: Floats, noise: float, columns: int, *, signed: bool = Fals
     # Around a seed of three bins each of them joins that is above what joins, or is the largest.
     enough = np.where(seeds & several, np.minimum(noise * joining, most), np.inf)
     keep = (seeds & ~several) | (counts >= _with_neighbours(enough, np.inf).min(axis=0))
-    candidates = counts > 2.0 * noise
+    place, closed = np.arange(bins), counts <= 2.0 * noise
     for step in (1, -1):
-        grown, allowed = keep[..., ::step], candidates[..., ::step]
-        for k in range(1, bins):
-            if not (signed and k - 1 == bins // 2):
-                grown[..., k] |= grown[..., k - 1] & allowed[..., k]
+        grown, end = keep[..., ::step], closed[..., ::step].copy()
+        if signed:
+            end[..., bins // 2 + 1] = True
+        # The last bin that is kept, and the last that joins nobody: what lies between them joins the former.
+        last = np.maximum.accumulate(np.where(grown, place, -1), axis=-1)
+        grown |= (last >= 0) & (last >= np.maximum.accumulate(np.where(end, place, -1), axis=-1))
     return keep
 
 

@@ -12,6 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.commands import say, tables
 from tacit.commands.federate import (
     DISCLOSURES,
@@ -53,19 +55,24 @@ def run(arguments: Namespace) -> int:
     part = _part(state / PART, name)
     asked = tables.read_column(arguments.ids, arguments.id, arguments.separator)
     rows = _rows(arguments, study, asked)
-    margins = part.margins(rows if study.by_name else rows.to_numpy())
-    frame = tables.pandas().DataFrame({arguments.id: asked.to_numpy(), _MARGIN: margins})
+    margins = part.margins(rows if study.by_name else rows.to_numpy()).reshape(len(asked), -1)
+    if part.outputs != study.outputs:
+        raise ValueError(f"{state / PART} is not of a model with the study's classes")
+    if part.outputs > 1 and name != recipient:
+        say(f"each person has {part.outputs} margins here: as many exact functions of {name}'s columns")
+    names = _margin_columns(study)
+    frame = tables.pandas().DataFrame({arguments.id: asked.to_numpy(), **dict(zip(names, margins.T, strict=True))})
     parties = part.parties or study.names
     if recipient not in parties:
         raise ValueError(f"{recipient!r} left the study: it has no part of the model, and cannot be sent margins")
     if arguments.network:
-        return _over_network(arguments, frame, part, parties, state)
+        return _over_network(arguments, frame, names, part, parties, state)
     if (name == recipient) != bool(arguments.add) and len(parties) > 1:
         raise ValueError("the recipient names what the others wrote with --add, and nobody else does")
     if name == recipient:
-        frame[_MARGIN] += part.intercept
-        for other, values in _added(arguments, parties, part, asked).items():
-            frame[_MARGIN] += values
+        frame[names] += np.array(part.intercept, ndmin=1)
+        for other, values in _added(arguments, names, parties, part, asked).items():
+            frame[names] += values
             say(f"added the share of {other}")
     else:
         frame = frame.assign(**{_PARTY: name, _STUDY: part.study})
@@ -98,7 +105,14 @@ def _coordinator(arguments: Namespace, recipient: str) -> int:
     return 0
 
 
-def _over_network(arguments: Namespace, frame: Any, part: Part, parties: Sequence[str], state: Path) -> int:
+def _margin_columns(study: Study) -> list[str]:
+    """What margins are called in a table: one for a row, or one for each of more than two classes."""
+    return [_MARGIN] if study.outputs == 1 else [f"{_MARGIN} {label}" for label in study.classes or ()]
+
+
+def _over_network(
+    arguments: Namespace, frame: Any, names: list[str], part: Part, parties: Sequence[str], state: Path
+) -> int:
     """Send this party's margins to the recipient, in a box; or as the recipient add up what comes."""
     if arguments.secret is None:
         raise ValueError("--network needs the parties' --secret: boxes are closed with it")
@@ -114,7 +128,7 @@ def _over_network(arguments: Namespace, frame: Any, part: Part, parties: Sequenc
     from tacit.federated.transports.flower.node import serve
 
     with closing(DisclosureStore(state / DISCLOSURES)) as store:
-        margins = frame[_MARGIN].to_numpy()[people.order]
+        margins = frame[names].to_numpy()[people.order]
         scorer = Scorer(part.study, name, recipient, parties, people, margins, store)
         serve(scorer, network, private_key, state / "engine", say)
     if name != recipient:
@@ -124,7 +138,7 @@ def _over_network(arguments: Namespace, frame: Any, part: Part, parties: Sequenc
         raise ValueError(f"no margins of these people came from {', '.join(scorer.unusable)}, but something else")
     if scorer.total is None:
         raise ValueError("the coordinator ended before all margins were there: start both again")
-    frame.loc[people.order, _MARGIN] = scorer.total + part.intercept
+    frame.loc[people.order, names] = scorer.total + np.array(part.intercept)
     tables.write(frame, arguments.out)
     print(f"Wrote {arguments.out}: {len(frame):,} predictions.")
     return 0
@@ -157,16 +171,19 @@ def _rows(arguments: Namespace, study: Study, asked: Any) -> Any:
     return known.loc[wanted]
 
 
-def _added(arguments: Namespace, parties: Sequence[str], part: Part, asked: Any) -> dict[str, Any]:
+def _added(arguments: Namespace, names: list[str], parties: Sequence[str], part: Part, asked: Any) -> dict[str, Any]:
     """The margins of all other parties, each for the same people."""
     found: dict[str, Any] = {}
     for path in arguments.add:
         ids = tables.read_column(path, arguments.id, arguments.separator).astype(str)
-        margins = tables.read_column(path, _MARGIN, arguments.separator).astype(float)
+        margins = [tables.read_column(path, name, arguments.separator).astype(float) for name in names]
         whose, of = (set(tables.read_column(path, what, arguments.separator)) for what in (_PARTY, _STUDY))
         if of != {part.study} or len(whose) != 1 or set(ids) != set(asked.astype(str)) or ids.duplicated().any():
             raise ValueError(f"{path} is of another study, or about other people than are asked about")
-        found[whose.pop()] = margins.set_axis(ids).loc[asked.astype(str)].to_numpy()
+        wanted = asked.astype(str)
+        found[whose.pop()] = tables.pandas().DataFrame(
+            {name: column.set_axis(ids).loc[wanted].to_numpy() for name, column in zip(names, margins, strict=True)}
+        )
     others = set(parties) - {part.party}
     if set(found) != others or len(arguments.add) != len(others):
         raise ValueError(f"one file is needed of each other party: {', '.join(sorted(others))}")

@@ -1,6 +1,7 @@
 """`tacit fit`: a table in, a private model and a report out."""
 
 import os
+import shlex
 import sys
 import warnings
 from argparse import Namespace
@@ -191,7 +192,7 @@ def _model_name(arguments: Namespace, schema: Schema, target: str) -> str:
         task = TASKS[arguments.model]
     bounds = arguments.y_bounds or schema.y_bounds
     if task is None and schema.classes is None and bounds is None:
-        said = f"tacit fit {arguments.data} --target {target} --epsilon {arguments.epsilon:g} --task"
+        said = f"{shlex.join(['tacit', *arguments.words])} --task"
         raise ValueError(
             f"is {target!r} a class or a number? Nothing was spent; say it with one of: {said} classification; or"
             f" {said} regression (--classes, --y-bounds and a schema say it too)"

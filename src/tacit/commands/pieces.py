@@ -30,7 +30,8 @@ _ROW_PARALLEL = ("logistic", "linear", "ridge")  # by their default solver
 
 def are_due(arguments: Namespace, name: str) -> bool:
     """Whether a file is large, and the solver makes passes over rows; by the file's size, which is public."""
-    serves = name in _ROW_PARALLEL if arguments.solver == "auto" else SOLVERS[arguments.solver].serves.streams
+    solver = SOLVERS.get(arguments.solver)  # None for "auto", and for one that the model will refuse
+    serves = solver.serves.streams if solver is not None else arguments.solver == "auto" and name in _ROW_PARALLEL
     if arguments.workers is not None:
         if arguments.public_categories:
             raise ValueError("--workers and --public-categories do not go together: declare the categories")

@@ -31,6 +31,8 @@ def run(arguments: Namespace) -> int:
     else:
         rows = tables.read_features(arguments.data, columns, arguments.separator)
     out = _probabilities(model, rows) if arguments.proba else {"prediction": model.predict(rows)}
+    if taken := [name for name in arguments.keep if name in out]:
+        raise ValueError(f"--keep {taken[0]}: a column of predictions has this name; rename the one of the table")
     kept = {name: tables.read_column(arguments.data, name, arguments.separator) for name in arguments.keep}
     frame = tables.pandas().DataFrame(kept | out)
     if arguments.out is None:

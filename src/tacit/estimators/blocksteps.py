@@ -6,8 +6,10 @@ from typing import Any, Self
 
 from tacit.blocks.lazy import BlockTable, Changed
 from tacit.blocks.reading import Reading, Targets, opened
+from tacit.estimators.blockwise import check_width
 from tacit.estimators.composition import NamedSteps
-from tacit.estimators.stages import PRIVATE
+from tacit.estimators.pca import PCA
+from tacit.estimators.stages import MODELS, PRIVATE
 from tacit.estimators.stateless import Stateless, is_skipped, ready
 from tacit.preprocessing import PrivateEncoder
 from tacit.preprocessing.blocks import look, texts_of
@@ -52,7 +54,9 @@ class BlockSteps(NamedSteps):
         if type(first) is PrivateEncoder:
             table = BlockTable.looked_at(reading, partial(look, first), targets)
         else:
-            table = BlockTable.of(reading, targets, trusted=bool(first.trust_dtypes))
+            takes_sparse = type(first) in (PCA, *MODELS)
+            table = BlockTable.of(reading, targets, trusted=bool(first.trust_dtypes), sparse=takes_sparse)
+            check_width(table.seen)
         return self._fit_table(table, table.seen.targets, before)
 
     def _before(self) -> list[Stateless]:

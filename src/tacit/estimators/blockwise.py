@@ -11,7 +11,7 @@ from tacit._types import Floats
 from tacit.blocks.here import ThisMachine, in_slices
 from tacit.blocks.lazy import told
 from tacit.blocks.partitions import opened_lazily
-from tacit.blocks.reading import Reading, Targets, opened
+from tacit.blocks.reading import Reading, Seen, Targets, opened
 from tacit.blocks.validate import is_lazy, refuse_lazy
 from tacit.estimators.base import PrivateLinearModel
 from tacit.estimators.fit import private_fit
@@ -90,11 +90,7 @@ class FitsBlocks(PrivateLinearModel):
         """Fit on parts that were opened: a pass that checks them, then those that releases need."""
         seen = reading.seen(self._reads, trusted=bool(self.trust_dtypes))
         columns = seen.columns or 0
-        if seen.sparse and columns > _WIDEST_SPARSE:
-            raise ValueError(
-                f"blocks of sparse rows may have {_WIDEST_SPARSE:,} columns, got {columns:,}; fit takes CSR rows of any"
-                " width that are in memory"
-            )
+        check_width(seen)
         told(self, seen)
         task, _ = self._asked(np.broadcast_to(0.0, (seen.rows, columns)), seen.targets)
         task = replace(task, streamed=True)
@@ -122,6 +118,16 @@ class FitsBlocks(PrivateLinearModel):
 
     def _learned(self, task: LinearTask, fitted: Any) -> Self:
         raise NotImplementedError
+
+
+def check_width(seen: Seen) -> None:
+    """Refuse sparse rows in parts of too many columns."""
+    columns = seen.columns or 0
+    if seen.sparse and columns > _WIDEST_SPARSE:
+        raise ValueError(
+            f"blocks of sparse rows may have at most {_WIDEST_SPARSE:,} columns, got {columns:,}; fit takes CSR rows of"
+            " any width that are in memory"
+        )
 
 
 def as_floats(y: Any) -> Floats:

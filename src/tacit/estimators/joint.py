@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from tacit.blocks.lazy import BlockTable
+from tacit.blocks.lazy import BlockTable, rows_in
 from tacit.estimators.rowstage import RowStage
 from tacit.estimators.stage import Facts, Stage
 from tacit.estimators.stages import DEFAULT_SHARES, PRIVATE, EncoderStage, staged
@@ -42,7 +42,7 @@ class Terms(NamedTuple):
 
 def planned_jointly(steps: Sequence[tuple[str, Any]], X: Any, y: Any, terms: Terms) -> tuple[list[Stage], Promise]:
     """Every step from the first private one on, and every release; what is bad raises here, before any of them."""
-    n = _rows(X)
+    n = rows_in(X)
     budget = Budget.for_rows(n, *terms[:3], stacklevel=5)  # type: ignore[arg-type]
     useful(budget)
     in_parts = isinstance(X, BlockTable)
@@ -108,16 +108,6 @@ def _part(budget: Budget, share: float) -> Budget:
     if not budget.is_private or share >= 1.0:
         return budget
     return Budget.from_mu(budget.mu * math.sqrt(share), budget.delta, budget.adjacency)
-
-
-def _rows(table: Any) -> int:
-    """How many rows there are: public."""
-    shape = getattr(table, "shape", None)
-    if shape is not None and len(shape) > 0:
-        return int(shape[0])
-    if hasattr(table, "__len__"):
-        return len(table)
-    raise TypeError(f"X must be a table, got {type(table).__name__}")
 
 
 def check_terms(name: str, step: Any) -> None:

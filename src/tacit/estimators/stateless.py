@@ -18,6 +18,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
+from tacit.blocks.lazy import rows_in
 from tacit.blocks.reading import UNLIKE
 from tacit.blocks.validate import types_of
 from tacit.preprocessing import RowClipper
@@ -170,6 +171,9 @@ class Stateless:
         # By default the share of zeros among the rows decides whether the output is sparse: here a rule does.
         for part in _column_transformers(self.step):
             part.sparse_threshold = 1.0 if _holds_hashing(part) else 0.0
+            for inner in () if _holds_hashing(part) else _within(part):
+                if type(inner) is OneHotEncoder:
+                    inner.sparse_output = False  # as data frames, which it may be asked for, hold no sparse rows
         # Rows that are changed where they lie reach a step twice, some of them alone: no step does so here.
         for part in _within(self.step):
             if type(part) in (Normalizer, Binarizer):
@@ -211,12 +215,13 @@ class Stateless:
 
 
 def ready(steps: Sequence[Stateless], reading: Any) -> Callable[[Any], Any]:
-    """Make steps ready by the first table of some parts, and give back what they do to any table of its types.
+    """Make steps ready by the first rows of some parts, and give back what they do to any table of their types.
 
     Types that pandas reads off the cells of each piece of a file may differ between pieces: one cell would then decide
     what a step makes of the rows next to it.
     """
-    X, _ = next((table for part in reading.parts for table in part.tables()), (None, None))
+    tables = (X for part in reading.parts for X, _ in part.tables())
+    X = next((X for X in tables if rows_in(X) > 0), None)
     if X is None:
         raise ValueError("blocks must hold at least two rows together, got 0")
     types = types_of(X)

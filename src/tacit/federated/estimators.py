@@ -18,18 +18,19 @@ from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.margins import margins_of
 from tacit.federated.matching import matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
-from tacit.federated.party import Party, table
+from tacit.federated.party import Party
 from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
-from tacit.federated.protocols import columns, prepared
 from tacit.federated.study import MEMBERSHIPS, LossName, Member, Study
 from tacit.federated.transports.in_process import InProcess
 from tacit.federated.wording import ATTRIBUTES, CLASSIFIER, SHARING, parameters
 from tacit.privacy import checks
 from tacit.privacy.checks import warn_of_seed
+from tacit.problems import softmax
 
 
 @dataclass(eq=False, repr=False)
@@ -53,7 +54,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
 
     _loss: ClassVar[LossName]
 
-    def _run(self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None = None) -> Outcome:
+    def _run(self, named: Sequence[Party], holder: Party, classes: tuple[Any, ...] | None = None) -> Outcome:
         """Agree, and run."""
         study, parties = self._agreed(named, holder, classes)
         if study.masked and self.directory is None:  # in one process there is nobody to hide from
@@ -89,7 +90,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self.__dict__.pop("units_", None)  # of an earlier fit
         if "units" in model.facts:
             self.units_ = dict(model.facts["units"])
-        self.n_features_in_ = sum(map(len, self.coefs_.values()))
+        self.n_features_in_ = sum(coef.shape[-1] for coef in self.coefs_.values())
         self._moments = model.facts.get("moments")
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
@@ -117,7 +118,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
         return named, holders[-1]
 
     def _agreed(
-        self, named: Sequence[Party], holder: Party, classes: tuple[Any, Any] | None
+        self, named: Sequence[Party], holder: Party, classes: tuple[Any, ...] | None
     ) -> tuple[Study, list[Party]]:
         """The study, and the parties with rows and labels as they are to take part in it."""
         if self.align == "common":
@@ -140,7 +141,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
                 )
         return list(named)
 
-    def _study(self, parties: Sequence[Party], classes: tuple[Any, Any] | None, n_rows: int) -> Study:
+    def _study(self, parties: Sequence[Party], classes: tuple[Any, ...] | None, n_rows: int) -> Study:
         told = self.get_params(deep=False) | {"classes": classes}
         told["membership"] = MEMBERSHIPS[self.align]
         agreed = {known.name: told[known.name] for known in fields(Study) if known.name in told}
@@ -150,44 +151,6 @@ class _FederatedModel(PathMixin, BaseEstimator):
             for party in parties
         )
         return Study(type(self).__name__, self._loss, members, n_rows, **agreed)
-
-    def _margins(self, X: Any) -> Floats:
-        """The linear function of clipped rows, from one block per party or from all columns in one table."""
-        check_is_fitted(self)
-        if hasattr(self, "units_"):
-            return self._of_tables(X)
-        sizes = [len(coef) for coef in self.coefs_.values()]
-        if isinstance(X, list | tuple) and all(len(getattr(block, "shape", ())) == 2 for block in X):
-            blocks = [table(block) for block in X]
-            if [block.shape[1] for block in blocks] != sizes:
-                raise ValueError(f"X must have one block for each party, with {sizes} columns")
-        else:
-            whole = table(X)
-            if whole.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {whole.shape[1]} columns, and the model has {self.n_features_in_}")
-            ends = np.cumsum(sizes)
-            blocks = [whole[:, end - size : end] for end, size in zip(ends, sizes, strict=True)]
-        if len({block.shape[0] for block in blocks}) > 1:
-            raise ValueError("the blocks of X must have the same rows")
-        total = np.full(blocks[0].shape[0], float(np.ravel(self.intercept_)[0]))
-        for block, (name, coef) in zip(blocks, self.coefs_.items(), strict=True):
-            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
-            total += columns.margins(block, coef, self.features_[name], bound, norm)
-        return total
-
-    def _of_tables(self, X: Any) -> Floats:
-        """The same where columns go by name: from a data frame for each party, or one with all columns."""
-        tables = X if isinstance(X, list | tuple) else [X] * len(self.coefs_)
-        if len(tables) != len(self.coefs_):
-            raise ValueError(f"X must be one data frame, or one for each of {len(self.coefs_)} parties")
-        total: Any = float(np.ravel(self.intercept_)[0])
-        for block, (name, coef) in zip(tables, self.coefs_.items(), strict=True):
-            bound, norm = self.entry_bounds_[name], self.row_norms_[name]
-            own = prepared.margins(self.units_[name], block, coef, self.features_[name], (bound, norm))
-            if np.ndim(total) and len(own) != len(total):
-                raise ValueError("the tables of X must have the same rows")
-            total = total + own
-        return total
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
         """The names of the columns of the model, where they go by name: `party: column=value`."""
@@ -199,7 +162,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _FederatedClassifier(ClassifierMixin, _FederatedModel):
-    """Two classes, told apart by the sign of the margin."""
+    """Two classes, told apart by the sign of the margin; or more, of which that with the largest margin is named."""
 
     classes: Any = None
 
@@ -207,26 +170,26 @@ class _FederatedClassifier(ClassifierMixin, _FederatedModel):
         """Train between the parties, spending the whole budget."""
         named, holder = self._named(parties)
         declared = np.unique(np.asarray(holder.y if self.classes is None else self.classes))
-        if len(declared) != 2:
-            raise ValueError("federated models tell two classes apart; declare them with `classes`")
-        outcome = self._run(named, holder, (declared[0], declared[1]))
+        if len(declared) < 2:
+            raise ValueError("federated models tell two classes or more apart; declare them with `classes`")
+        outcome = self._run(named, holder, tuple(declared))
         self.classes_ = declared
         return self._take(outcome)
 
     def _take(self, outcome: Outcome) -> Self:
         super()._take(outcome)
-        self.coef_ = np.concatenate(list(self.coefs_.values()))[np.newaxis, :]
-        self.intercept_ = np.array([outcome.model.intercept])
+        self.coef_ = np.atleast_2d(np.concatenate(list(self.coefs_.values()), axis=-1))
+        self.intercept_ = np.atleast_1d(np.asarray(outcome.model.intercept, dtype=np.float64))
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """The margin of each row; above 0 is the second class."""
-        return self._margins(X)
+        """The margin of each row, above 0 for the second class; of more than two classes, a column for each."""
+        return margins_of(self, X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row."""
-        positive = self._margins(X) > 0
-        return self.classes_[positive.astype(int)]
+        margins = margins_of(self, X)
+        return self.classes_[margins.argmax(axis=1) if margins.ndim > 1 else (margins > 0).astype(int)]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -273,12 +236,15 @@ class FederatedLasso(RegressorMixin, _FederatedModel):
 
     def predict(self, X: Any) -> Floats:
         """The linear function of clipped rows; X is one block per party, or one table with all columns."""
-        return self._margins(X)
+        return margins_of(self, X)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FederatedLogisticRegression(_FederatedClassifier):
     __doc__ = f"""Logistic regression in an l1 ball, between parties that hold different columns of the same rows.
+
+    More than two classes share one joint release; each has an l1 ball of its own. They need an intercept and the
+    protocol "marginals", with labels="shared", or with products="masked" and labels="held".
 
     {parameters(CLASSES)}
 
@@ -291,8 +257,8 @@ class FederatedLogisticRegression(_FederatedClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        margins = self._margins(X)
-        return np.column_stack([expit(-margins), expit(margins)])
+        margins = margins_of(self, X)
+        return softmax(margins) if margins.ndim > 1 else np.column_stack([expit(-margins), expit(margins)])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

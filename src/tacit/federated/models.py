@@ -56,7 +56,7 @@ def study_of(model: Estimator) -> Study:
     units = getattr(model, "units_", {})
     columns = {name: units[name].columns if units else () for name in model.coefs_}
     members = tuple(
-        Member(name, len(coef), model.labels == "shared" or place == 0, columns=columns[name])
+        Member(name, coef.shape[-1], model.labels == "shared" or place == 0, columns=columns[name])
         for place, (name, coef) in enumerate(model.coefs_.items())
     )
     return Study(name=type(model).__name__, loss=model._loss, members=members, n_rows=model.guarantee_.n_rows, **told)

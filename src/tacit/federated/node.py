@@ -164,7 +164,8 @@ class Node(Responder):
     def _compute(self, asked: Request, memory: Arrays, gate: Gate) -> tuple[Answer, list[Entry]]:
         before = gate.made
         try:
-            answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), gate, memory)
+            with np.errstate(all="ignore"):  # a number that overflows tells of its row
+                answer = self._protocol.answer(self._holding, Question(asked.step, asked.arrays), gate, memory)
         except PlanViolationError:
             raise RefusedError(f"the request asks for more than the study grants of party {self.name!r}") from None
         after, where = gate.made, (self.study.digest, asked.round)

@@ -129,7 +129,8 @@ class FeatureSharing(Options):
     --------
     >>> from tacit.federated import FeatureSharing
     >>> FeatureSharing(geometry="serial", sampling=((0.7, (0,)), (0.3, (1,))), choosing=0.9)
-    FeatureSharing(choosing=0.9, geometry='serial', sampling=((0.7, (0,)), (0.3, (1,))))
+    FeatureSharing(choosing=0.9, geometry='serial',
+                   sampling=((0.7, (0,)), (0.3, (1,))))
     """
 
     name: ClassVar = "feature-sharing"

@@ -11,6 +11,7 @@ from tacit._types import Floats
 from tacit.blocks.table import is_sparse
 from tacit.blocks.validate import without_data
 from tacit.federated.alignment import Alignment, checked_secret
+from tacit.federated.classes import as_numbers
 from tacit.federated.declared import Cells, columns_of, texts_at
 from tacit.federated.protocols.base import Holding
 from tacit.federated.study import Study
@@ -180,7 +181,7 @@ def _labels(y: Any, rows: int) -> NDArray[Any]:
 
 
 def _targets(y: NDArray[Any], study: Study) -> Floats:
-    """Labels as the study's numbers: themselves, or -1 and 1."""
+    """Labels as the study's numbers: themselves, or those of their classes."""
     if study.classes is None:
         if y.dtype.kind not in "fiub":
             raise ValueError("y must hold real numbers")
@@ -189,7 +190,4 @@ def _targets(y: NDArray[Any], study: Study) -> Floats:
         if not np.all(np.isfinite(targets)):
             raise ValueError("y must hold numbers that float64 can carry; divide it by a public constant first")
         return targets
-    negative, positive = (y == label for label in study.classes)
-    if not np.all(negative | positive):
-        raise ValueError("y holds a label that is not one of the study's two classes")
-    return np.where(positive, 1.0, -1.0)
+    return as_numbers(y, study.classes)

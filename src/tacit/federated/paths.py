@@ -30,9 +30,9 @@ class PathMixin:
 
         Returns
         -------
-        coefs : ndarray of shape (n_radii, n_features)
+        coefs : ndarray of shape (n_radii, n_features), or (n_radii, n_classes, n_features) for more than two classes
             All parties' columns, in the order of the parties.
-        intercepts : ndarray of shape (n_radii,)
+        intercepts : ndarray of shape (n_radii,) or (n_radii, n_classes)
         """
         check_is_fitted(self)
         if self._moments is None:
@@ -43,5 +43,5 @@ class PathMixin:
         found = [self._moments.at(checks.positive("radii", radius)) for radius in radii]
         if hasattr(self, "units_"):
             found = [in_users_units(coefs, intercept, self.units_) for coefs, intercept in found]
-        coefs = [np.concatenate(list(parts.values())) for parts, _ in found]
+        coefs = [np.concatenate(list(parts.values()), axis=-1) for parts, _ in found]
         return np.array(coefs), np.array([intercept for _, intercept in found])

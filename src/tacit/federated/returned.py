@@ -33,13 +33,13 @@ class Part:
     study, party : str
         The digest of the study, and the party's name in it.
     coef : tuple of float
-        Of its columns.
+        Of its columns; of more than two classes, a tuple for each.
     features : tuple of int
         Its columns that are in the model.
     entry_bound, row_norm : float
         What entries, and then rows over those columns, are clipped to.
     intercept : float
-        Of the whole model; it is added once.
+        Of the whole model, or of each of more than two classes; it is added once.
     units : Units, optional
         Of columns that go by name.
     parties : tuple of str
@@ -48,11 +48,11 @@ class Part:
 
     study: str
     party: str
-    coef: tuple[float, ...]
+    coef: tuple[Any, ...]
     features: tuple[int, ...]
     entry_bound: float
     row_norm: float
-    intercept: float
+    intercept: Any
     units: Units | None = None
     parties: tuple[str, ...] = ()
 
@@ -60,31 +60,47 @@ class Part:
         if not isinstance(self.study, str) or not isinstance(self.party, str):
             raise ValueError("a part of a model names its study and its party")
         put = object.__setattr__
-        put(self, "coef", tuple(checks.real("coef", value) for value in self.coef))
+        put(self, "coef", _reals("coef", self.coef))
         put(self, "features", tuple(checks.count("features", value, least=0) for value in self.features))
-        if not self.coef or any(number >= len(self.coef) for number in self.features):
+        put(self, "intercept", _reals("intercept", self.intercept))
+        classes = () if self.outputs == 1 else (self.outputs,)
+        if np.shape(self.intercept) != classes or np.shape(self.coef) != (*classes, self.n_features):
+            raise ValueError("coef must hold as many numbers for each class, and there must be an intercept for each")
+        if not self.n_features or any(number >= self.n_features for number in self.features):
             raise ValueError("features must be numbers of the party's columns")
-        put(self, "intercept", checks.real("intercept", self.intercept))
         put(self, "parties", tuple(self.parties))
         if not all(isinstance(name, str) for name in self.parties):
             raise ValueError("parties of a model go by their names")
         if isinstance(self.units, Mapping):
             put(self, "units", Units.from_dict(self.units))
-        if self.units is not None and (not isinstance(self.units, Units) or len(self.units.scale) != len(self.coef)):
+        if self.units is not None and (not isinstance(self.units, Units) or len(self.units.scale) != self.n_features):
             raise ValueError("units must be of as many columns as there are in the part")
         for name in ("entry_bound", "row_norm"):
             value = getattr(self, name)
             number = math.inf if value == "inf" else value
             put(self, name, checks.non_negative(name, number, finite=False))
 
+    @property
+    def outputs(self) -> int:
+        """How many numbers the model says of a row: one, or one for each of more than two classes."""
+        return len(self.coef) if isinstance(self.coef[0], tuple) else 1
+
+    @property
+    def n_features(self) -> int:
+        """How many columns the party has in the model."""
+        return len(self.coef[0] if isinstance(self.coef[0], tuple) else self.coef)
+
     def margins(self, X: Any) -> Floats:
-        """The party's share of the linear function, row by row, without the intercept; of a data frame, by name."""
+        """The party's share of the linear function, row by row, without the intercept; of a data frame, by name.
+
+        Of more than two classes, a column for each.
+        """
         if self.units is not None:
             limits = self.entry_bound, self.row_norm
             return prepared.margins(self.units, X, np.array(self.coef), list(self.features), limits)
         block = table(X)
-        if block.shape[1] != len(self.coef):
-            raise ValueError(f"X has {block.shape[1]} columns, and the party's part of the model {len(self.coef)}")
+        if block.shape[1] != self.n_features:
+            raise ValueError(f"X has {block.shape[1]} columns, and the party's part of the model {self.n_features}")
         return columns.margins(block, np.array(self.coef), list(self.features), self.entry_bound, self.row_norm)
 
     def to_json(self) -> str:
@@ -103,6 +119,13 @@ class Part:
             raise ValueError(f"not a part of a model: {error}") from None
 
 
+def _reals(name: str, value: Any, depth: int = 2) -> Any:
+    """A finite number, or a tuple of them, or of such tuples; anything else raises."""
+    if isinstance(value, list | tuple) and value and depth:
+        return tuple(_reals(name, one, depth - 1) for one in value)
+    return checks.real(name, value)
+
+
 def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
     """What each party is told at the end, by its name; `file` is that of the whole model."""
     facts, told = model.facts, {}
@@ -113,11 +136,11 @@ def farewells(study: Study, model: Model, file: bytes) -> dict[str, bytes]:
         part = Part(
             study.digest,
             name,
-            tuple(map(float, model.coefs[name])),
+            np.asarray(model.coefs[name]).tolist(),
             tuple(map(int, facts["features"][name])),
             float(facts.get("entry_bounds", {}).get(name, math.inf)),
             float(facts.get("row_norms", {}).get(name, math.inf)),
-            float(model.intercept),
+            np.asarray(model.intercept).tolist(),
             facts.get("units", {}).get(name),
             tuple(model.coefs),
         )
@@ -159,8 +182,10 @@ def _content(arrays: Mapping[str, Any], study: Study, party: str) -> tuple[Part,
         raise RefusedError("the farewell does not hold what the study says")
     part = Part.from_json(arrays["part"].tobytes().decode())
     own = () if part.units is None else part.units.columns
-    if (part.study, part.party, len(part.coef), own) != (study.digest, party, member.n_features, member.columns):
+    if (part.study, part.party, part.n_features, own) != (study.digest, party, member.n_features, member.columns):
         raise RefusedError("the part of the model is another party's")
+    if part.outputs != study.outputs:
+        raise RefusedError("the part of the model is of other classes than the study's")
     if not set(part.parties) <= set(study.names) or (part.parties and party not in part.parties):
         raise RefusedError("the part of the model is of other parties than the study's")
     return part, arrays["model"].tobytes() if "model" in arrays else None

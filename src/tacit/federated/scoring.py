@@ -5,10 +5,11 @@ Rounds:
     margins   each other party sends its margins in a box that only the recipient opens
     boxes     the recipient gets all boxes, and adds up what is in them
 
-**Margins are not private**: they are exact functions of single people's columns. Each party's operator names the people
-and the recipient; a request names neither. The coordinator carries boxes, and learns how many people there are. Hellos
-are ephemeral X25519 keys with a code under the parties' secret (`marginals.masked.seals`), so it cannot put in a key of
-its own. All of it may be asked for again, with the same sums; what a party told is one disclosure.
+**Margins are not private**: they are exact functions of single people's columns, one for each of more than two classes.
+Each party's operator names the people and the recipient; a request names neither. The coordinator carries boxes, and
+learns how many people there are. Hellos are ephemeral X25519 keys with a code under the parties' secret
+(`marginals.masked.seals`), so it cannot put in a key of its own. All of it may be asked for again, with the same sums;
+what a party told is one disclosure.
 """
 
 import hashlib
@@ -55,7 +56,7 @@ class Scorer(Responder):
     asked : Alignment
         Of the people who are asked about, with the parties' secret.
     margins : array
-        This party's share for each of them, in the order of `asked`.
+        This party's share for each of them, in the order of `asked`; of more than two classes, a row for each of them.
     store : DisclosureStore
         Where what is told is kept.
 
@@ -118,7 +119,7 @@ class Scorer(Responder):
         others = [name for name in self._parties if name != self.name]
         if set(told) != {"keys", "codes", "boxes"}:
             raise RefusedError("the request has not the arrays of its round")
-        size = _AROUND + _TAG_BYTES + 8 * len(self._margins)
+        size = _AROUND + _TAG_BYTES + 8 * self._margins.size
         keys, codes, boxes = (
             _rows(told, what, (len(others), width))
             for what, width in (("keys", KEY_BYTES), ("codes", CODE_BYTES), ("boxes", size))
@@ -128,7 +129,7 @@ class Scorer(Responder):
             hello = Hello(key, code)
             self._sealer.check(name, hello)
             content = self._sealer.opened(box, name, hello)
-            margins = np.frombuffer(content[_TAG_BYTES:], dtype="<f8")
+            margins = np.frombuffer(content[_TAG_BYTES:], dtype="<f8").reshape(total.shape)
             if content[:_TAG_BYTES] == self._tag and np.all(np.abs(margins) <= _LARGEST):
                 total += margins
             else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tacit.bounding.magnitudes import LIMIT
+from tacit.federated.classes import agreed_classes
 from tacit.federated.members import Member, check_name
 from tacit.federated.options import (
     Marginals,
@@ -68,8 +69,9 @@ class Study:
         A public bound that entries are clipped to; None spends budget on finding one for each party.
     y_bounds : (float, float), optional
         The same for a regression's target; None spends budget on it.
-    classes : (label, label), optional
-        Of a classification; the first is the negative one.
+    classes : (label, label, ...), optional
+        Of a classification; of two the first is the negative one. More than two are for the loss "logistic" and the
+        protocol "marginals"; each then has weights of its own, with an l1 norm of at most `l1_radius`.
     fit_intercept : bool
         Whether the model has an intercept, which is not in the l1 ball.
     sketch : {"sparse-sign", "gaussian"} or Sketching
@@ -93,7 +95,7 @@ class Study:
     labels: Labels = "shared"
     entry_bound: float | None = None
     y_bounds: tuple[float, float] | None = None
-    classes: tuple[Any, Any] | None = None
+    classes: tuple[Any, ...] | None = None
     fit_intercept: bool = True
     sketch: Sketching = field(default_factory=Sketching)
     random_state: int | None = None
@@ -145,17 +147,9 @@ class Study:
             if not (max(-low, high) <= _LARGEST and high - low >= _SMALLEST):
                 raise ValueError(f"y_bounds must be two numbers in order, at most {_LARGEST:g}, {_SMALLEST:g} apart")
             put(self, "y_bounds", (low, high))
-        if (self.classes is not None) == (self.loss == "squared"):
-            raise ValueError("a classification needs its two classes, and a regression has none")
-        if self.classes is not None:
-            classes = tuple(label.item() if hasattr(label, "item") else label for label in self.classes)
-            if not all(isinstance(label, str | int | float) for label in classes):
-                raise TypeError("classes must be text or numbers")
-            if len(classes) != 2 or classes[0] == classes[1]:
-                raise ValueError("classes must be two different labels: federated models tell two classes apart")
-            put(self, "classes", classes)
         if not isinstance(self.fit_intercept, bool):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        put(self, "classes", agreed_classes(self))
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
 
@@ -186,6 +180,11 @@ class Study:
     def optional(self) -> frozenset[str]:
         """The parties that the study can go on without."""
         return frozenset(member.name for member in self.members if not member.required)
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers a model says of a row: one, or one for each of more than two classes."""
+        return 1 if self.classes is None or len(self.classes) == 2 else len(self.classes)
 
     @property
     def by_name(self) -> bool:

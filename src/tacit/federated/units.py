@@ -242,8 +242,8 @@ def told(study: Study, name: str, answer: Mapping[str, Any]) -> Units:
 
 
 def in_users_units(
-    coefs: Mapping[str, Floats], intercept: float, found: Mapping[str, Units]
-) -> tuple[dict[str, Floats], float]:
+    coefs: Mapping[str, Floats], intercept: float | Floats, found: Mapping[str, Units]
+) -> tuple[dict[str, Floats], float | Floats]:
     """A model of columns in units as one of columns as they are; columns that stand for nothing have no weight."""
     own = {name: np.where(found[name].empty, 0.0, coef / found[name].scale) for name, coef in coefs.items()}
-    return own, intercept - sum(float(coef @ found[name].centre) for name, coef in own.items())
+    return own, intercept - sum(coef @ found[name].centre for name, coef in own.items())

@@ -4,9 +4,9 @@ from tacit.estimators.wording import BUDGET, RANDOM
 
 _AGREED = f"""{BUDGET}
     l1_radius : float
-        The l1 norm that all coefficients may have together, in the users' units; where columns go by name, of columns
-        that are scaled to a size of about 1. It must be declared: a good radius
-        depends on the data, and no public rule finds one.
+        The l1 norm that all coefficients may have together, of more than two classes those of each; in the users'
+        units, or where columns go by name, of columns that are scaled to a size of about 1. It must be declared: a
+        good radius depends on the data, and no public rule finds one.
     labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
@@ -45,7 +45,7 @@ def parameters(own: str, protocol: str = _PROTOCOL) -> str:
 
 
 ATTRIBUTES = """coefs_ : dict of ndarray
-        The coefficients of each party's columns, by its name.
+        The coefficients of each party's columns, by its name; of more than two classes, a row for each.
     n_features_in_ : int
         The columns of all parties together.
     features_ : dict of ndarray
@@ -76,8 +76,8 @@ ATTRIBUTES = """coefs_ : dict of ndarray
     each party, composed over all parties and rounds. Released: what the plan lists; the coordinator sees nothing else
     of the data. Assumed: the number of rows, the number of each party's columns and all parameters are public."""
 
-CLASSIFIER = f"""coef_ : ndarray of shape (1, n_features)
+CLASSIFIER = f"""coef_ : ndarray of shape (1, n_features), or (n_classes, n_features) for more than two classes
         All parties' columns, in the order of the parties; in the users' units, valid inside the clip.
-    intercept_ : ndarray of shape (1,)
-    classes_ : ndarray of shape (2,)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
     {ATTRIBUTES}"""

@@ -47,7 +47,7 @@ ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
 _TILE, _CLASS_TILE = 64, 256
-_SHORT = 128  # columns: of rows up to here two half tiles are in the cache at once
+_SHORT, _NEAR = 24, 6_144  # rows and entries: twice so many entries are in the nearest cache at once
 _LINE = 16  # entries
 UNIT = 2.0**GRID
 
@@ -165,7 +165,9 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
     Z, bias, targets, norms = block
     n, d = Z.shape
     out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
-    tile = _TILE // 2 if d <= _SHORT else _TILE
+    tile = min(2 * _SHORT, _NEAR // max(d, 1) // 4 * 4)
+    ahead = tile >= _SHORT
+    tile = tile if ahead else _TILE
     for start in range(0, n, tile):
         size = min(tile, n - start)
         _fill_margins(Z[start : start + size], bias, w, held)
@@ -174,7 +176,8 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
         for i in range(size):
             total += held[i]
         out[d] += np.int64(total * bias * UNIT)
-        _add_rows(Z[start : start + size], held, part, Z[start + tile : start + 2 * tile])
+        after = start + tile if ahead else n
+        _add_rows(Z[start : start + size], held, part, Z[after : after + tile])
         for j in range(d):
             out[j] += np.int64(part[j] * UNIT)
             part[j] = 0.0
@@ -183,10 +186,10 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
 
 @kernel
 def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -> None:
-    """The margin of each row; of short rows four at a time."""
+    """The margin of each row, four at a time."""
     n, d = Z.shape
     base = bias * w[d]
-    whole = n - n % 4 if d <= _SHORT else 0
+    whole = n - n % 4
     for i in range(0, whole, 4):
         a = b = c = e = base
         for j in range(d):
@@ -205,11 +208,11 @@ def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -
 
 @kernel
 def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats, after: NDArray[np.float32]) -> None:
-    """Add each row times its factor, four at a time; short rows that come after these are asked for meanwhile."""
+    """Add each row times its factor, four at a time; those that come after these are asked for meanwhile."""
     n, d = Z.shape
     whole = n - n % 4
     for i in range(0, whole, 4):
-        for q in range(i, min(i + 4, len(after)) if d <= _SHORT else i):
+        for q in range(i, min(i + 4, len(after))):
             for j in range(0, d, _LINE):
                 prefetch(after, (q, j))
         f, g, h, k = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]

@@ -84,7 +84,7 @@ class Entry:
         if "scale_" in self.attributes and np.any(model.scale_ <= 0.0):
             raise ValueError("scale_ must be above 0")
         if "coefs_" in self.attributes and not np.array_equal(
-            np.ravel(model.coef_), np.hstack([*model.coefs_.values()])
+            np.ravel(model.coef_), np.ravel(np.concatenate([*model.coefs_.values()], axis=-1))
         ):
             raise ValueError("coef_ must be the coefficients of the parties in coefs_")
 

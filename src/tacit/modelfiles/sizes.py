@@ -172,31 +172,36 @@ def federated(model: Any) -> Sizes:
         set(getattr(model, name)) == set(parties) | (set(left) if name == "uplink_bytes_" else set()) for name in names
     ):
         raise ValueError(f"{', '.join(names)} must be about the same parties")
+    rows = _rows(model)
     for party, coef in model.coefs_.items():
-        _party(model, party, coef)
+        _party(model, party, coef, rows)
     if hasattr(model, "units_"):
         _units(model)
-    d = sum(map(len, model.coefs_.values()))
+    d = sum(coef.shape[-1] for coef in model.coefs_.values())
     if _count(model.n_features_in_, "n_features_in_") != d:
         raise ValueError("n_features_in_ must be the number of the parties' columns together")
-    if hasattr(model, "classes_"):
-        if _labels(model) != 2:
-            raise ValueError("a federated model has two classes")
-    else:
+    if not hasattr(model, "classes_"):
         _bounds(model)
     _count(model.n_rounds_, "n_rounds_")
     if not isinstance(model.verbose, bool):
         _count(model.verbose, "verbose")
     study_of(model)
-    return {"d": d, "rows": 1} if hasattr(model, "classes_") else {"d": d}
+    return {"d": d, "rows": max((1, *rows))} if hasattr(model, "classes_") else {"d": d}
 
 
-def _party(model: Any, party: str, coef: Any) -> None:
+def _rows(model: Any) -> tuple[int, ...]:
+    """How many rows of weights a model of several classes has; none, where weights are one row."""
+    classes = _labels(model) if hasattr(model, "classes_") else 2
+    return () if classes == 2 else (classes,)
+
+
+def _party(model: Any, party: str, coef: Any, rows: tuple[int, ...]) -> None:
     columns = model.features_[party]
-    if not isinstance(coef, np.ndarray) or coef.dtype != np.float64 or coef.ndim != 1 or not np.isfinite(coef).all():
-        raise ValueError(f"coefs_ of {party!r} must be an array of finite numbers")
+    numbers = isinstance(coef, np.ndarray) and coef.dtype == np.float64 and bool(np.isfinite(coef).all())
+    if not numbers or coef.ndim != 1 + len(rows) or coef.shape[:-1] != rows:
+        raise ValueError(f"coefs_ of {party!r} must be an array of finite numbers, with a row for each of more classes")
     whole = isinstance(columns, np.ndarray) and columns.dtype.kind == "i" and columns.ndim == 1
-    if not whole or np.any((columns < 0) | (columns >= len(coef))):
+    if not whole or np.any((columns < 0) | (columns >= coef.shape[-1])):
         raise ValueError(f"features_ of {party!r} must hold numbers of its columns")
     for bound in (model.entry_bounds_[party], model.row_norms_[party]):
         if not isinstance(bound, float) or not bound >= 0.0:
@@ -209,7 +214,7 @@ def _units(model: Any) -> None:
     if not isinstance(units, dict) or list(units) != list(model.coefs_):
         raise ValueError("units_ must name the parties")
     for party, coef in model.coefs_.items():
-        if not isinstance(units[party], Units) or len(units[party].scale) != len(coef):
+        if not isinstance(units[party], Units) or len(units[party].scale) != coef.shape[-1]:
             raise ValueError(f"units_ of {party!r} must be of its columns")
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit._types import Floats
-from tacit.blocks.validate import type_name
+from tacit.blocks.validate import check_names, type_name
 
 Kind = Literal["number", "text"]
 
@@ -128,11 +128,8 @@ def frame_of(X: Any) -> Frame | None:
 
 
 def _unique(names: Sequence[Any]) -> tuple[str, ...]:
-    texts = tuple(map(str, names))
-    twice = sorted({name for name in texts if texts.count(name) > 1})
-    if twice:
-        raise ValueError(f"columns must have different names, got twice: {', '.join(map(repr, twice))}")
-    return texts
+    check_names(names)
+    return tuple(map(str, names))
 
 
 class PandasFrame(Frame):

@@ -290,9 +290,13 @@ class Gate:
             self._progress(release.name, planned - sum(self._left.values()), planned)
 
     def __enter__(self) -> Self:
+        # Whatever the user has set: that a number overflows, or underflows, tells of the row that it comes from.
+        self._arithmetic = np.errstate(all="ignore")
+        self._arithmetic.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._arithmetic.__exit__(kind, error, trace)
         if error is None:
             self.finish()
         elif any(self.made.values()):

@@ -101,22 +101,28 @@ def classes_of(task: LinearTask, data: Bounded, gate: Gate, *, counted: bool) ->
     return Classes(parts, np.ones(K) if task.class_weight is None else np.array(task.class_weight, dtype=np.float64))
 
 
-def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
-    """The part of each class, released.
+def believable(found: Floats, deviation: float, n: int) -> Floats:
+    """The parts that classes have of n rows, from noisy ones.
 
-    Parts are drawn towards equal ones, the more the noisier they are (James and Stein). None is below the noise of a
+    They are drawn towards equal ones, the more the noisier they are (James and Stein). None is below the noise of a
     count, or below one row.
     """
-    n, K = task.n, task.classes
+    K = len(found)
     even = np.full(K, 1.0 / K)
+    away = found - even
+    kept = max(0.0, 1.0 - K * deviation**2 / max(float(away @ away), 1e-300))
+    parts = np.maximum(even + kept * away, max(deviation, 1.0 / n))
+    return np.asarray(parts / parts.sum())
+
+
+def _parts(task: LinearTask, data: Bounded, gate: Gate) -> Floats:
+    """The part of each class, released."""
+    n, K = task.n, task.classes
     counts = data.class_counts(K)[1 if K == 2 else 0 :]
     sensitivity = Sensitivity.non_negative(1.0) if K == 2 else Sensitivity.one_hot(1)
     deviation = gate.noise(COUNTS, sensitivity) / n
     found = gate.release(COUNTS, GaussianVector(sensitivity, bound=float(n)), counts.astype(np.float64)) / n
-    away = (np.array([1.0 - found[0], found[0]]) if K == 2 else found) - even
-    kept = max(0.0, 1.0 - K * deviation**2 / max(float(away @ away), 1e-300))
-    parts = np.maximum(even + kept * away, max(deviation, 1.0 / n))
-    return np.asarray(parts / parts.sum())
+    return believable(np.array([1.0 - found[0], found[0]]) if K == 2 else found, deviation, n)
 
 
 def curvature(task: LinearTask, parts: Floats) -> float:

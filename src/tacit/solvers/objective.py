@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -223,6 +223,6 @@ class _Problem:
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """The solution of a symmetric positive definite system; the right side itself where rounding made it singular."""
     try:
-        return solve(matrix, right, assume_a="pos", check_finite=False)
+        return np.asarray(cho_solve(cho_factor(matrix, check_finite=False), right, check_finite=False))
     except LinAlgError:
         return right

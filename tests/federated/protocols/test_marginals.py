@@ -55,6 +55,7 @@ def run(study, X, y, *, seed=None, tamper=None):
     places = {member.name: slice(a, a + member.n_features) for member, a in zip(study.members, starts, strict=False)}
     source = {name: NoiseSource(None if seed is None else 100 * seed + i) for i, name in enumerate(study.names)}
     gates = {name: Gate(plan.part(f"{name}/"), source[name]) for name in study.names}
+    y = y if study.outputs == 1 else three_classes(y)
     data = {m.name: Holding(m.name, X[:, places[m.name]], y if m.labels else None) for m in study.members}
     memory = {name: {} for name in study.names}
     rounds, wire = protocol.coordinate(), []
@@ -73,6 +74,11 @@ def run(study, X, y, *, seed=None, tamper=None):
         for gate in gates.values():
             gate.finish()
         return end.value, wire
+
+
+def three_classes(signs):
+    """Of two classes three, each row by itself."""
+    return np.where(signs > 0.0, np.arange(len(signs)) % 2 + 1.0, 0.0)
 
 
 def weights_of(solution):
@@ -145,6 +151,10 @@ STUDIES = {
     "products again": {"cross": "auto", "epsilon": 50.0, "n_selected": 2},  # how many rows are filled is lost in noise
     "sketched columns": {"epsilon": 1e4, "delta": 0.1, "n_selected": 2},
     "logistic": {"loss": "logistic", "y_bounds": None, "entry_bound": None, "n_selected": 2},
+    "three classes": {"loss": "logistic", "classes": (0, 1, 2), "y_bounds": None, "n_selected": 2, "cross": "zero"},
+    "three classes, all columns": {
+        **{"loss": "logistic", "classes": (0, 1, 2), "y_bounds": None, "entry_bound": None, "n_selected": 3},
+    },
     "nothing declared": {"y_bounds": None, "entry_bound": None, "n_selected": 1},
 }
 every_study = pytest.mark.parametrize("name", STUDIES)
@@ -171,7 +181,7 @@ def test_what_runs_is_the_plan_and_nothing_else_is_sent(name):
         f"{party}/{what}" for party in study.names for what in ("entry size", "label: magnitudes", "label: spread")
     }
     assert sent == planned - known
-    assert (name == "sketched columns") == (solution.facts["cross"] == "columns")
+    assert (name in ("sketched columns", "three classes, all columns")) == (solution.facts["cross"] == "columns")
     assert (name == "products again") == (solution.facts["cross"] == "again")
 
 
@@ -224,12 +234,16 @@ def rows_may_be_missing():
         yield
 
 
+def as_answered(_, answer, __, outputs=1):
+    return answer["label mean"] if outputs > 1 else float(answer["label mean"][0])
+
+
 @contextmanager
 def answers_may_be_wild():
     """The coordinator takes what comes of wild questions, although an honest party could not have answered its own."""
     with (
         patch.object(parts, "taken", lambda _, answer, name, *__: answer[name]),
-        patch.object(parts, "label_mean", lambda _, answer, __: float(answer["label mean"][0])),
+        patch.object(parts, "label_mean", as_answered),
     ):
         yield
 

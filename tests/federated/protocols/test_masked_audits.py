@@ -149,7 +149,8 @@ def moved(study, X, y, other=None):
     """
     protocol = MaskedProtocol(study)
     memory = {name: {"row norm": np.array([2.0])} for name in SIZES}
-    memory[HOLDER] |= {"y bounds": np.array([-4.0, 4.0]), "label mean": np.array([0.5])}
+    mean = np.array([0.5] if study.outputs == 1 else [0.2, 0.3, 0.5])
+    memory[HOLDER] |= {"y bounds": np.array([-4.0, 4.0]), "label mean": mean}
     here = np.arange(ROWS) != 7
     worlds = [(X, y), ({name: x[here] for name, x in X.items()}, y[here]) if other is None else other]
     blocks = [
@@ -191,7 +192,7 @@ def test_rows_that_are_not_clipped_are_caught():
 
 def test_labels_that_are_not_clipped_are_caught():
     with (
-        patch.object(party.Target, "of", lambda y, *_: Target(y, 4e4)),
+        patch.object(Target, "of", lambda y, *_: Target(y, 4e4)),
         patch.object(np, "clip", lambda values, *_: values),
     ):
         assert max(moved(masked_study(), *hostile()).values()) > 1.5

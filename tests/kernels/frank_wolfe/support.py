@@ -73,7 +73,9 @@ class Run:
         self.lengths, self.gains = path.lengths, path.gains
         self.sweeps = path.sweeps(CURVATURE[loss] * bound, self.room)
         self.path = path.gains, *path.scales, self.sweeps
-        self.margins, self.anchors, self.met = np.zeros(n), np.full(n, math.inf), np.zeros(n + 1, dtype=np.int32)
+        # Side by side, as the solver keeps them.
+        self.margins, self.slopes, self.anchors = np.column_stack([np.zeros(n), self.slopes, np.full(n, math.inf)]).T
+        self.met = np.zeros(n + 1, dtype=np.int32)
         self.changes = np.empty(n, dtype=np.int32), np.empty(n)
         self.noted, self.marks = np.empty(d, dtype=np.int64), np.zeros(d, dtype=np.int32)
         self.w = np.zeros(d)

@@ -92,10 +92,13 @@ class Holding:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a study ends with: each party's weights and the intercept, in the users' units."""
+    """What a study ends with: each party's weights and the intercept, in the users' units.
+
+    Of more than two classes, weights have a row for each, and there are as many intercepts.
+    """
 
     coefs: Mapping[str, Floats]
-    intercept: float
+    intercept: float | Floats
     facts: Mapping[str, Any] = field(default_factory=dict)  # other released numbers worth showing
 
 

@@ -22,11 +22,12 @@ def clipped(X: Any, bound: float) -> Any:
 
 
 def clipped_products(X: Any, target: Floats, bound: float) -> Floats:
-    """Every column's sum over rows of its entry, clipped to [-bound, bound], times the target."""
+    """Every column's sum over rows of its entry, clipped to [-bound, bound], times the target, or each of several."""
     if is_sparse(X):
         return np.asarray(clipped(X, bound).T @ target, dtype=np.float64)
     blocks = (slice(start, start + _BLOCK) for start in range(0, len(X), _BLOCK))
-    return sum((np.clip(X[rows], -bound, bound).T @ target[rows] for rows in blocks), np.zeros(X.shape[1]))
+    start = np.zeros((X.shape[1], *target.shape[1:]))
+    return sum((np.clip(X[rows], -bound, bound).T @ target[rows] for rows in blocks), start)
 
 
 def row_norms(X: Any) -> Floats:
@@ -66,11 +67,11 @@ def images(X: Any, weights: Floats) -> Floats:
 
 
 def margins(X: Any, coef: Floats, features: Any, bound: float, norm: float) -> Floats:
-    """The linear function of rows whose entries, and then norms over some columns, are clipped."""
+    """The linear function of rows whose entries, and then norms over some columns, are clipped; or several."""
     within = clipped(X, bound)
-    found = np.asarray(within @ coef, dtype=np.float64)
+    found = np.asarray(within @ coef.T, dtype=np.float64)
     if np.isfinite(norm):
-        found *= norm / np.maximum(row_norms(within[:, features]), norm)
+        found.T[...] *= norm / np.maximum(row_norms(within[:, features]), norm)
     return found
 
 

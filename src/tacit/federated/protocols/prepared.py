@@ -90,4 +90,4 @@ def _own(memory: Arrays) -> dict[str, Any]:
 def margins(known: Units, X: Any, coef: Floats, features: Any, limits: tuple[float, float]) -> Floats:
     """A party's share of a model in the user's units, for the rows of a data frame; `limits` of entries and rows."""
     rows = known.transform(Cells.of(known.columns, X))
-    return columns.margins(rows, coef * known.scale, features, *limits) + float(coef @ known.centre)
+    return columns.margins(rows, coef * known.scale, features, *limits) + coef @ known.centre

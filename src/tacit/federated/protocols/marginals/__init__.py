@@ -11,7 +11,7 @@ What is exact. The squared loss over the l1 ball is a function of these moments:
 sketches of full size) the model is the constrained optimum on the bounded data. With noise, moments between parties are
 known through the parties' scores or not at all (`between`), which more rows alone do not mend until the
 rule finds the budget large enough for the columns themselves. The logistic loss is minimised as it would be for normal
-columns (`moments`), whatever the budget.
+columns (`moments`), of more than two classes for columns that are normal within each (`several`), whatever the budget.
 
 Privacy
 -------
@@ -32,6 +32,14 @@ cross            J z, or J times a score of z clipped to [-1, 1], J the public s
                  c_J, and twice that. Or, once and with the same multiplier, the products z t / Y: 1, and twice that.
 labels           (labels="sketched") J t / Y at the party that holds them: c_J, and twice that. The others take J^T of
                  what was released as their t, which is public then, clipped to a Y that follows from it.
+
+More than two classes (shared labels). A label is the one-hot vector e_y less p, what part of all rows each class has as
+released, in place of t: |e_y - p| <= Y = max over classes of |e_c - p|. A person's row of indicators is one vector, so
+K classes cost what one target costs, and what does not depend on the class is released once:
+label mean       counts of the classes, a sum of one-hot vectors: 1, and sqrt(2) where a person changes class.
+columns          scores |sum_i clip(x_ij, -B, B) (e_yi - p)|, the norm over classes. A row moves the sum by a vector of
+                 norm B Y at most, so the norm by B Y either way: spread 2 B Y, and 4 B Y.
+correlations     the outer product of z and ((e_y - p) / Y, b): sqrt(1 + b^2), and twice that.
 
 Questions hold nothing that sensitivities trust: whatever bounds, labels or scores are sent, a party clips to them.
 """

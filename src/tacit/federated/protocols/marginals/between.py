@@ -72,19 +72,19 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
         return agreed, parts, block_diag(*(part.covariances(n) for part in parts)), "zero"
     if cross is not None and cross.columns:
         sketches = yield {name: Question("cross") for name in study.names}
-        agreed, parts = _stayed(agreed, parts, sketches)
+        agreed, parts = stayed(agreed, parts, sketches)
         blocks = [part.covariances(n) for part in parts]
-        return agreed, parts, _one(blocks, *_from_columns(agreed, cross, sketches, parts, blocks)), "columns"
+        return agreed, parts, whole(blocks, *from_columns(agreed, cross, sketches, parts, blocks)), "columns"
     blocks, scores = _scores(agreed, parts, mean)
     how = "zero"
     if cross is not None and (wanted == "sketched" or not any(part.mostly_empty(n) for part in parts)):
         answers = yield {name: score.question(n) for name, score in zip(study.names, scores, strict=True)}
-        agreed, parts = _stayed(agreed, parts, answers)
+        agreed, parts = stayed(agreed, parts, answers)
         blocks, scores = _scores(agreed, parts, mean)
         correlations, how = _from_scores(agreed, cross, answers), "scores"
     elif cross is not None:
         answers = yield {name: Question("again") for name in study.names}
-        agreed, parts = _stayed(agreed, parts, answers)
+        agreed, parts = stayed(agreed, parts, answers)
         named = zip(agreed.study.names, parts, strict=True)
         parts = [with_more(agreed, name, part, answers[name]) for name, part in named]
         blocks, scores = _scores(agreed, parts, mean)
@@ -95,10 +95,10 @@ def joined(agreed: Agreement, parts: list[Part], mean: float, square: float | No
         correlations = _possible(correlations, scores, square * n, centred=study.fit_intercept)
     along = block_diag(*(score.along[:, None] for score in scores))
     between = along @ (correlations - np.diag(np.diag(correlations))) @ along.T
-    return agreed, parts, _one(blocks, between, np.ones(len(between))), how
+    return agreed, parts, whole(blocks, between, np.ones(len(between))), how
 
 
-def _stayed(agreed: Agreement, parts: Sequence[Part], answers: Mapping[str, Arrays]) -> tuple[Agreement, list[Part]]:
+def stayed(agreed: Agreement, parts: Sequence[Part], answers: Mapping[str, Arrays]) -> tuple[Agreement, list[Part]]:
     """Of the parties that answered."""
     named = zip(agreed.study.names, parts, strict=True)
     return agreed.of(answers), [part for name, part in named if name in answers]
@@ -142,10 +142,18 @@ def _from_scores(agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays]) 
     return found + np.triu(found, 1).T
 
 
-def _from_columns(
-    agreed: Agreement, how: Cross, sketches: Mapping[str, Arrays], parts: Sequence[Part], blocks: Sequence[Floats]
+def from_columns(
+    agreed: Agreement,
+    how: Cross,
+    sketches: Mapping[str, Arrays],
+    parts: Sequence[Part],
+    blocks: Sequence[Floats],
+    known: Floats | float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Covariances between parties, each from the sketches of its two columns, and their errors, by column."""
+    """Covariances between parties less what is known of them, each from the sketches of its two columns.
+
+    With their errors, by column.
+    """
     n, size = agreed.study.n_rows, how.sketch.size
     ones = how.sketch.apply(np.ones((n, 1)))
     centred, noises = [], []
@@ -158,7 +166,7 @@ def _from_columns(
     pairs = owner[:, None] < owner
     squares = np.concatenate([np.diag(block) for block in blocks])
     scales = np.sqrt(np.where(squares > 0.0, squares, 1.0))
-    correlations = columns.T @ columns / np.outer(scales, scales)
+    correlations = (columns.T @ columns - known) / np.outer(scales, scales)
     noise = np.concatenate(noises) / scales**2
     variances = np.add.outer(noise, noise) + size * np.outer(noise, noise) + (0.0 if size >= n else 1.0 / size)
     trust = np.zeros_like(correlations)
@@ -167,7 +175,7 @@ def _from_columns(
     return trust * correlations * np.outer(scales, scales), np.sqrt(np.sum(trust * variances, axis=1))
 
 
-def _one(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
+def whole(blocks: Sequence[Floats], between: Floats, errors: Floats) -> Floats:
     """One covariance of all columns; relative to the blocks, no column is known to vary by less than its error."""
     if not errors.any():
         return block_diag(*blocks) + between

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Model, Question, Rounds
-from tacit.federated.protocols.marginals import between
+from tacit.federated.protocols.marginals import between, several
 from tacit.federated.protocols.marginals.parts import read_part, sketched_labels
 from tacit.federated.protocols.marginals.rules import Agreement
 from tacit.federated.study import Study
@@ -30,14 +30,18 @@ def coordinate(agreed: Agreement) -> Rounds:
     answers = yield {name: Question("marginals", _told(agreed, name, y_bounds, first)) for name in study.names}
     agreed = agreed.of(answers)
     parts = [read_part(agreed, name, y_bounds, first, answers[name]) for name in agreed.study.names]
-    mean = float(np.mean([part.target_mean for part in parts]))
-    agreed, parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
+    mean: Any = np.mean(np.array([part.target_mean for part in parts]), axis=0)
+    if study.outputs > 1:
+        agreed, parts, covariance, cross = yield from several.joined(agreed, parts, mean)
+    else:
+        mean = float(mean)
+        agreed, parts, covariance, cross = yield from between.joined(agreed, parts, mean, _square(agreed, first, mean))
     study = agreed.study
     units = np.concatenate([np.full(len(part.selected), part.row_norm) for part in parts])
-    given = Moments(
+    given = (Moments if study.outputs == 1 else ClassMoments)(
         study,
         moments.repaired(covariance, 0.0) * np.outer(units, units) / study.n_rows,
-        np.concatenate([part.slope(mean) for part in parts]) * units / study.n_rows,
+        (np.concatenate([part.slope(mean) for part in parts]).T * units).T / study.n_rows,
         np.concatenate([part.sums for part in parts]) * units / study.n_rows,
         mean,
         {name: part.selected for name, part in zip(study.names, parts, strict=True)},
@@ -66,10 +70,10 @@ class Moments:
     covariance: Floats
     slope: Floats
     mean: Floats
-    target_mean: float
+    target_mean: Any
     features: Mapping[str, NDArray[Any]]
 
-    def at(self, radius: float) -> tuple[dict[str, Floats], float]:
+    def at(self, radius: float) -> tuple[dict[str, Floats], Any]:
         """The weights of each party's columns, all of them in the l1 ball, and the intercept."""
         intercept = self.study.fit_intercept
         if self.study.loss == "squared":
@@ -93,12 +97,26 @@ class Moments:
         return min(1.0 - least, max(least, (self.target_mean + 1.0) / 2.0))
 
     def by_party(self, weights: Floats) -> dict[str, Floats]:
-        """Weights of the columns that moments are of, as those of each party's columns."""
+        """Weights of the columns that moments are of, as those of each party's columns; in rows, if there are more."""
         ends = np.cumsum([len(columns) for columns in self.features.values()])
-        coefs = {member.name: np.zeros(member.n_features) for member in self.study.members}
-        for (name, columns), own in zip(self.features.items(), np.split(weights, ends[:-1]), strict=True):
-            coefs[name][columns] = own
+        coefs = {member.name: np.zeros((*weights.shape[:-1], member.n_features)) for member in self.study.members}
+        for (name, columns), own in zip(self.features.items(), np.split(weights, ends[:-1], axis=-1), strict=True):
+            coefs[name][..., columns] = own
         return coefs
+
+
+class ClassMoments(Moments):
+    """The same of more than two classes: covariances are within classes, and slopes have a column for each class.
+
+    `target_mean` is what part of all rows each class has. A model has rows of weights, and as many intercepts.
+    """
+
+    def at(self, radius: float) -> tuple[dict[str, Floats], Floats]:
+        """Each class in an l1 ball of its own: what is right where columns are normal within the classes."""
+        means = (self.slope / self.target_mean).T
+        weights = np.stack([moments.least_squares(self.covariance, mean, radius) for mean in means])
+        halfway = np.sum(weights * means, axis=1) / 2.0
+        return self.by_party(weights), np.log(self.target_mean) - halfway - weights @ self.mean
 
 
 def _told(agreed: Agreement, name: str, y_bounds: tuple[float, float], first: Mapping[str, Arrays]) -> Arrays:

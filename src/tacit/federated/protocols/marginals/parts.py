@@ -17,6 +17,7 @@ from tacit.federated.study import Study
 
 _FURTHER = 1.5  # than in the fit: what rows with few entries are clipped to in predictions
 _LARGEST = 1e100  # of a number of rows that is only compared
+_ROUNDED = 1e-6  # that parts of a whole may be off
 _FLOOR = 1.0  # of eigenvalues, in standard deviations of the noise of a second moment
 
 
@@ -27,7 +28,7 @@ class Part:
     selected: NDArray[np.int64]
     row_norm: float
     filled: float  # rows that are not zero in these columns
-    target_mean: float
+    target_mean: float | Floats  # of one-hot labels of more than two classes: what part each has
     target_bound: float
     products: Floats  # of columns with the target, which is centred at `target_mean` and over `target_bound`
     sums: Floats
@@ -44,7 +45,12 @@ class Part:
         diagonal = moments.towards_mean(np.diag(centred), self.noise_of_squares**2)
         centred = moments.shrunk(centred, variances)
         np.fill_diagonal(centred, diagonal)
-        return moments.repaired(centred, _FLOOR * self.noise_of_squares)
+        return moments.repaired(centred, self.floor)
+
+    @property
+    def floor(self) -> float:
+        """What no direction is taken to vary by less than."""
+        return _FLOOR * self.noise_of_squares
 
     def mostly_empty(self, n: int) -> bool:
         """Whether most rows have nothing in these columns."""
@@ -58,10 +64,13 @@ class Part:
         """
         return self.row_norm * (_FURTHER if self.mostly_empty(n) else 1.0)
 
-    def slope(self, target_mean: float) -> Floats:
-        """Products of columns and target less `target_mean`, summed over rows; shrunk by what noise explains."""
-        shrunk = moments.shrunk(self.products, self.variance_of_products)
-        return self.target_bound * shrunk - self.sums * (target_mean - self.target_mean)
+    def slope(self, target_mean: float | Floats) -> Floats:
+        """Products of columns and target less `target_mean`, summed over rows; shrunk by what noise explains.
+
+        Of more than two classes, a column for each.
+        """
+        shrunk = moments.shrunk(self.products.T, self.variance_of_products).T
+        return self.target_bound * shrunk - np.multiply.outer(self.sums, target_mean - self.target_mean)
 
 
 def read_part(
@@ -71,7 +80,7 @@ def read_part(
     study, k, holder = agreed.study, agreed.n_selected[name], agreed.study.label_holder
     n = study.n_rows
     speaker, said = (name, found) if agreed.label_sketch is None else (holder, first[holder])
-    mean = label_mean(speaker, said, y_bounds) if study.fit_intercept else 0.0
+    mean = label_mean(speaker, said, y_bounds, study.outputs) if study.fit_intercept else 0.0
     bound, label_error = largest_target(y_bounds, mean), 0.0
     if agreed.label_sketch is not None and name != holder:
         released = sketched_labels(agreed, first)
@@ -82,7 +91,8 @@ def read_part(
         selected = _columns(agreed, name, found)
     norm, filled = row_norm(study, name, k, found)
     noise, noise_of_squares = agreed.noise(name, "correlations", PRODUCTS), agreed.noise(name, "moments", SQUARES)
-    products = taken(name, found, "correlations", (k, 2), largest_sum(n, 1.0, noise))
+    products = taken(name, found, "correlations", (k, study.outputs + 1), largest_sum(n, 1.0, noise))
+    of_target, variance = (products[:, 0], noise**2) if study.outputs == 1 else of_classes(products[:, :-1], noise**2)
     squares = np.zeros((k, k))
     most = largest_sum(n, 1.0, noise_of_squares)
     squares[np.triu_indices(k)] = taken(name, found, "moments", (k * (k + 1) // 2,), most)
@@ -92,10 +102,10 @@ def read_part(
         filled=filled,
         target_mean=mean,
         target_bound=bound,
-        products=products[:, 0],
-        sums=products[:, 1] / SUMS,
+        products=of_target,
+        sums=products[:, -1] / SUMS,
         squares=squares + np.triu(squares, 1).T,
-        variance_of_products=noise**2 + label_error * np.maximum(np.diag(squares), 0.0),
+        variance_of_products=variance + label_error * np.maximum(np.diag(squares), 0.0),
         noise_of_sums=noise / SUMS,
         noise_of_squares=noise_of_squares,
     )
@@ -108,8 +118,18 @@ def sketched_labels(agreed: Agreement, first: Mapping[str, Arrays]) -> Floats:
     return agreed.taken_sketch(agreed.label_sketch, holder, first[holder], "labels")
 
 
-def label_mean(name: str, said: Arrays, y_bounds: tuple[float, float]) -> float:
-    """The mean of the labels, which lies within their bounds, but for rounding."""
+def of_classes(products: Floats, variance: float) -> tuple[Floats, float]:
+    """Products with centred one-hot labels, which add up to zero over the classes, and the variance that is left."""
+    return products - products.mean(axis=1, keepdims=True), variance * (1.0 - 1.0 / products.shape[1])
+
+
+def label_mean(name: str, said: Arrays, y_bounds: tuple[float, float], outputs: int = 1) -> float | Floats:
+    """The mean of the labels, which lies within their bounds, but for rounding; or what part each of K classes has."""
+    if outputs > 1:
+        parts = taken(name, said, "label mean", (outputs,), 1.0)
+        if not (np.all(parts > 0.0) and abs(float(parts.sum()) - 1.0) < _ROUNDED):
+            raise RefusedError(f"party {name!r} answered 'label mean' with numbers that are not parts of a whole")
+        return parts
     low, high = y_bounds
     mean = float(taken(name, said, "label mean", (1,), 2.0 * max(-low, high, high - low))[0])
     if not low - (high - low) <= mean <= high + (high - low):

@@ -25,6 +25,7 @@ from tacit.federated.sketches import Sketch
 from tacit.federated.study import Study
 from tacit.privacy import Gate, float_sum_slack
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianVector, Sensitivity, TopK
+from tacit.solvers.classes import believable
 
 _SKETCH_CLIP = 2.0  # of sketched labels, in deviations of what the sketch says
 _LARGEST = 1e100  # of what a question says of the target: sums of squares stay finite
@@ -33,7 +34,10 @@ _ROUNDED_UP = 1.0 + 2.0**-40  # the norm of a row that was scaled to norm 1 in f
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What columns are multiplied with: values up to `bound` in absolute size, already less their released mean."""
+    """What columns are multiplied with, already less its released mean: numbers of at most `bound` in absolute size.
+
+    Of more than two classes, a vector of each row, of at most that norm.
+    """
 
     values: Floats
     bound: float
@@ -43,6 +47,11 @@ class Target:
         """Labels, clipped and centred."""
         low, high = bounds
         return cls(np.clip(labels, low, high) - mean, largest_target(bounds, mean))
+
+    @classmethod
+    def of_classes(cls, numbers: Floats, parts: Floats) -> "Target":
+        """A one in the column of each row's class, less what parts of all rows the classes have."""
+        return cls((numbers[:, None] == np.arange(len(parts))) - parts, largest_target((), parts))
 
     @classmethod
     def from_sketch(cls, sketch: Sketch, released: Floats) -> "Target":
@@ -85,7 +94,7 @@ def marginals(agreed: Agreement, holding: Holding, question: Question, gate: Gat
     rows = columns.unit_rows(own, norm)
     sides = np.column_stack([target.values / target.bound, np.full(len(target.values), SUMS)])
     n = agreed.study.n_rows
-    products = GaussianVector(times(PRODUCTS, slack(n)), bound=float(n))
+    products = GaussianVector(times(PRODUCTS, slack(n)), bound=float(n))  # however many classes a target speaks of
     squares = GaussianMatrix(times(SQUARES, slack(n)), bound=float(n))
     releases = {
         "row norm": np.array([norm, filled]),
@@ -154,11 +163,14 @@ def _selected(agreed: Agreement, X: Any, target: Floats, width: float, count: in
 
     Both are clipped to what about half of them lie within, so that products are nearly signs. Their sum finds the same
     columns, a row moves it less, and columns with few entries are treated like others if the targets add up to zero.
+    Of more than two classes a row's targets are a vector of that length, and a score is the norm of the sum of vectors.
     """
     sizes = Magnitudes.released(gate, "entry size", np.abs(one_entry_per_row(X)), agreed.study.n_rows)
     bound = sizes.bound(0.5) or 1.0
-    step = bound * width + float_sum_slack(agreed.study.n_rows + 1, bound * width)
-    scores = np.abs(columns.clipped_products(X, target, bound))
+    terms = agreed.study.n_rows + 2 * agreed.study.outputs - 1  # of a sum, and then of a norm over classes
+    step = bound * width + float_sum_slack(terms, bound * width)
+    scores = columns.clipped_products(X, target, bound)
+    scores = np.abs(scores) if scores.ndim == 1 else np.linalg.norm(scores, axis=1)
     return np.sort(gate.release("columns", TopK(count, Sensitivity(2.0 * step, 4.0 * step)), scores))
 
 
@@ -197,6 +209,14 @@ def _target(agreed: Agreement, holding: Holding, told: Arrays) -> Target:
     if "labels" in told:
         assert agreed.label_sketch is not None
         return Target.from_sketch(agreed.label_sketch, told["labels"])
+    return remembered_target(agreed.study, holding, told)
+
+
+def remembered_target(study: Study, holding: Holding, told: Arrays) -> Target:
+    """The labels, less their released mean."""
+    assert holding.targets is not None
+    if study.outputs > 1:
+        return Target.of_classes(holding.targets, told["label mean"])
     return Target.of(holding.targets, tuple(told["y bounds"].tolist()), float(told["label mean"][0]))
 
 
@@ -206,6 +226,8 @@ def own_target(
     """The bounds of the labels, their released mean, zero for a model without intercept, and their core."""
     labels = holding.targets
     assert labels is not None
+    if study.outputs > 1:
+        return {"y bounds": np.array(limits), "label mean": _class_parts(study, labels, gate)}
     mean = 0.0
     if study.fit_intercept:
         low, high = limits
@@ -217,6 +239,14 @@ def own_target(
         mean = middle + half * min(1.0, max(-1.0, noisy / n))
     told = {"y bounds": np.array(limits), "label mean": np.array([mean])}
     return told if core is None else told | {"y core": np.array(core)}
+
+
+def _class_parts(study: Study, numbers: Floats, gate: Gate) -> Floats:
+    """What parts of all rows the classes have, from their counts: sums of whole numbers, which are exact."""
+    mechanism = GaussianVector(Sensitivity.one_hot(), bound=float(study.n_rows))
+    noise = gate.noise("label mean", mechanism.sensitivity) / study.n_rows
+    counts = np.bincount(numbers.astype(np.int64), minlength=study.outputs).astype(np.float64)
+    return believable(gate.release("label mean", mechanism, counts) / study.n_rows, noise, study.n_rows)
 
 
 def slack(n: int) -> float:

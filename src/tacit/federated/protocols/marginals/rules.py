@@ -10,6 +10,9 @@ from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from tacit._types import Floats
 from tacit.federated.options import Marginals
 from tacit.federated.protocols.base import Protocol
 from tacit.federated.protocols.bounds import Bounds
@@ -85,7 +88,8 @@ def cross_for(study: Study) -> Cross | None:
     error of sqrt(2 / m + r / m^2 + 1 / r) by a sketch of r rows, m = n v / s^2: from the noise, from its square, from
     the sketch. It is least, 2 / sqrt(m), at r = m. Each of k columns of a party has v of about 1 / (2 k), and its one
     score more. So columns are sketched where that leaves an error of a fifth, and else scores, with as much of the
-    budget as leaves an error of a third, but for the least and the most that they may cost.
+    budget as leaves an error of a third, but for the least and the most that they may cost. Of more than two classes
+    there is no one score: columns, or nothing.
     """
     cross = options(study).cross
     if cross == "zero" or len(study.members) == 1:
@@ -94,8 +98,10 @@ def cross_for(study: Study) -> Cross | None:
         return Cross(True, _COLUMNS_SHARE, sketch_for(study))
     rows = strength(study) ** 2 / study.n_rows
     size = _COLUMNS_SHARE * rows / (2.0 * max(n_selected(study).values()))
-    if size >= _COLUMNS_SIZE:
-        return Cross(True, _COLUMNS_SHARE, sketch_for(study, math.ceil(size)))
+    if size >= _COLUMNS_SIZE or (study.outputs > 1 and cross == "sketched"):
+        return Cross(True, _COLUMNS_SHARE, sketch_for(study, math.ceil(max(size, _LEAST_SCORE_SIZE))))
+    if study.outputs > 1:
+        return None
     least, most = _SCORE_SHARES
     share = min(most, max(least, _SCORE_SIZE / (SCORE_VARIANCE * rows)))
     size = share * rows * SCORE_VARIANCE
@@ -172,6 +178,8 @@ class Agreement(Protocol):
         return {what: share for what, share in _SHARES.items() if what not in left_out}
 
 
-def largest_target(bounds: tuple[float, ...], mean: float) -> float:
-    """The largest distance of a label within the bounds from the mean."""
+def largest_target(bounds: tuple[float, ...], mean: float | Floats) -> float:
+    """The largest distance of a label within the bounds from the mean; of a one-hot label from the classes' parts."""
+    if isinstance(mean, np.ndarray):
+        return float(np.linalg.norm(np.eye(len(mean)) - mean, axis=1).max())
     return max(abs(bounds[1] - mean), abs(bounds[0] - mean))

@@ -18,12 +18,15 @@ the digest of all that was said, M_k = stream(s_k, T), Z_kl = stream(all seeds, 
 
 The squared loss is a function of these moments, so with an infinite epsilon the model is the constrained optimum on the
 bounded data, up to the grid. The logistic loss takes a step by moments, and three by slopes, in which each party's own
-columns are as they are and only what they do not tell of the others' is taken as normal (`slopes`).
+columns are as they are and only what they do not tell of the others' is taken as normal (`slopes`). More than two
+classes are told apart by moments alone (`several`): there are no slopes.
 
 Privacy
 -------
 Unit: a row, of which every party holds a part. Neighbours: add-remove or replace-one. In units of the row norm R_k, the
-parts of a row have norms a_k <= 1, and sqrt(2) with the label; b_k with the constant column.
+parts of a row have norms a_k <= 1, and sqrt(2) with the label; b_k with the constant column. Labels of more than two
+classes are a column each of the holder's block, (e_y - p) / max_c |e_c - p| with p the classes' released parts: of norm
+1 at most together, as one label has. So K classes move every sum by what two do.
 
 label range, label mean, row norm   as with `products="local"`
 moments                             the outer product of a row at one party: b_k^2, and sqrt(2) b_k^2

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated.protocols import moments
 from tacit.federated.protocols.base import Arrays, Model, Question, RefusedError, Rounds, largest_sum, taken
-from tacit.federated.protocols.marginals.coordinator import Moments
+from tacit.federated.protocols.marginals.coordinator import ClassMoments, Moments
 from tacit.federated.protocols.marginals.masked import words
 from tacit.federated.protocols.marginals.masked.logistic import corrected
 from tacit.federated.protocols.marginals.masked.party import (
@@ -27,8 +28,9 @@ from tacit.federated.protocols.marginals.masked.party import (
 from tacit.federated.protocols.marginals.masked.rules import MaskedAgreement
 from tacit.federated.protocols.marginals.masked.seals import BOX_BYTES, CODE_BYTES, KEY_BYTES
 from tacit.federated.protocols.marginals.masked.words import Words
-from tacit.federated.protocols.marginals.parts import label_mean, row_norm
+from tacit.federated.protocols.marginals.parts import label_mean, of_classes, row_norm
 from tacit.federated.protocols.marginals.rules import SUMS, largest_target
+from tacit.federated.protocols.marginals.several import explained
 
 Blocks = dict[tuple[str, str], Floats]
 Answers = Mapping[str, Arrays]
@@ -45,19 +47,21 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     norms = {m.name: row_norm(study, m.name, m.n_features, first[m.name])[0] for m in study.members}
     y_bounds = agreed.label_range(first)
     holder = study.label_holder
-    mean = label_mean(holder, first[holder], y_bounds) if study.fit_intercept else 0.0
+    mean = label_mean(holder, first[holder], y_bounds, study.outputs) if study.fit_intercept else 0.0
     second = yield {name: Question(SEEDS, hellos) for name in study.names}
     shape = len(study.names), BOX_BYTES
     boxes = np.stack([_bytes(name, second, BOXES, shape) for name in study.names])
     answers = yield {name: Question(PRODUCTS, {**hellos, BOXES: boxes}) for name in study.names}
 
     covariance, slope, sums = _moments(agreed, _opened(agreed, answers))
+    if isinstance(mean, np.ndarray):
+        covariance, slope = _in_classes(agreed, covariance, slope, mean)
     units = np.concatenate([np.full(member.n_features, norms[member.name]) for member in study.members])
     target = largest_target(y_bounds, mean)
     everything = {member.name: np.arange(member.n_features) for member in study.members}
-    squares, products = covariance * np.outer(units, units), slope * target * units
-    given = Moments(study, squares, products, sums * units, mean, everything)
-    solved = (yield from corrected(agreed, given, norms)) if agreed.has_slopes else given
+    squares, products = covariance * np.outer(units, units), (slope.T * target * units).T
+    given = (Moments if study.outputs == 1 else ClassMoments)(study, squares, products, sums * units, mean, everything)
+    solved: Any = (yield from corrected(agreed, given, norms)) if agreed.has_slopes else given
     facts = {
         "y_bounds": y_bounds,
         "features": everything,
@@ -67,7 +71,8 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     }
     if study.entry_bound is not None:
         facts["entry_bounds"] = dict.fromkeys(study.names, study.entry_bound)
-    return Model(*solved.at(study.l1_radius), facts)
+    coefs, intercept = solved.at(study.l1_radius)
+    return Model(coefs, intercept, facts)
 
 
 def settled(agreed: MaskedAgreement, answers: Answers) -> Answers:
@@ -129,8 +134,16 @@ def _moments(agreed: MaskedAgreement, found: Blocks) -> tuple[Floats, Floats, Fl
     squares = np.block([[found[k, m][: sizes[k], : sizes[m]] for m in study.names] for k in study.names]) / n
     sums = np.concatenate([found[k, k][: sizes[k], -1] for k in study.names]) / (SUMS * n)
     holder, weight = study.label_holder, agreed.label_weight
-    products = np.concatenate([found[k, holder][: sizes[k], sizes[holder]] for k in study.names]) / (weight * n)
+    labels = sizes[holder] if study.outputs == 1 else slice(sizes[holder], sizes[holder] + study.outputs)
+    products = np.concatenate([found[k, holder][: sizes[k], labels] for k in study.names]) / (weight * n)
     return moments.repaired(squares - np.outer(sums, sums), _floor(agreed) / n), products, sums
+
+
+def _in_classes(agreed: MaskedAgreement, covariance: Floats, slope: Floats, parts: Floats) -> tuple[Floats, Floats]:
+    """Covariances within classes, and products with labels less what cannot be of them."""
+    slope, _ = of_classes(slope, 0.0)
+    known = explained(slope * largest_target((), parts), parts)
+    return moments.repaired(covariance - known, _floor(agreed) / agreed.study.n_rows), slope
 
 
 def _floor(agreed: MaskedAgreement) -> float:

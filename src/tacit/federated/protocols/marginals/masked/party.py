@@ -25,7 +25,7 @@ from tacit.federated.protocols.marginals.masked.seals import (
     transcript,
 )
 from tacit.federated.protocols.marginals.masked.words import Words
-from tacit.federated.protocols.marginals.party import Target, bounded, own_target, row_norm
+from tacit.federated.protocols.marginals.party import bounded, own_target, remembered_target, row_norm
 from tacit.federated.protocols.marginals.rules import SUMS
 from tacit.privacy import Gate
 from tacit.privacy.mechanisms import GaussianMatrix, GaussianWords, Sensitivity
@@ -138,7 +138,7 @@ def whole_block(agreed: MaskedAgreement, holding: Holding, memory: Arrays) -> Wo
     rows = columns.unit_rows(bounded(agreed.study, holding.X), float(memory["row norm"][0]))
     rows = rows.toarray() if is_sparse(rows) else rows
     if agreed.holds_labels(holding.name):
-        target = Target.of(holding.targets, tuple(memory["y bounds"].tolist()), float(memory["label mean"][0]))
+        target = remembered_target(agreed.study, holding, memory)
         labels = np.clip(target.values / target.bound, -1.0, 1.0) * agreed.label_weight
         rows = np.column_stack([rows, labels])
     return np.trunc(rows * (SHRINK * agreed.grid.steps)).astype(np.int64).view(np.uint64)

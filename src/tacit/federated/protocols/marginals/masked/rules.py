@@ -1,9 +1,10 @@
 """What a study comes to with `products="masked"`: its plan, the noise against every coalition, and the grid.
 
 A party's block has rows of norm at most 1, in units of its row norm; at the party that holds the labels, it has one
-column more for them. In its own moments a party takes a constant column too, for sums. C_k is the squared norm of a row
-in products between parties, O_k that of a row in a party's own moments. There is noise s on a party's own moments and t
-on each share of a product. A coalition T of parties (none: the coordinator) knows its own data and noise, and sees
+column more for them, or one for each of more than two classes, of norm at most 1 together. In its own moments a party
+takes a constant column too, for sums. C_k is the squared norm of a row in products between parties, O_k that of a row
+in a party's own moments. There is noise s on a party's own moments and t on each share of a product. A coalition T of
+parties (none: the coordinator) knows its own data and noise, and sees
 
     mu^2(T) =  sum of O_k^2 / s^2          over k not in T
              + sum of C_k C_l / t^2        over k not in T and l in T: the noise of l is known, that of k remains
@@ -57,14 +58,14 @@ class MaskedAgreement(Protocol):
         super().__init__(study)
         if study.loss == "squared_hinge":
             raise ValueError("products='masked' serves the losses 'squared' and 'logistic', not 'squared_hinge'")
-        widest = max(member.n_features for member in study.members)
+        widest = max(self.width(name) for name in study.names)
         if widest > MOST_COLUMNS:
             raise ValueError(f"products='masked' takes at most {MOST_COLUMNS:,} columns of a party, got {widest:,}")
         self.bounds = Bounds(study, core=True)
         _ = self.grid  # refuses what has none
 
     def holds_labels(self, name: str) -> bool:
-        """Whether the label is a column of this party's block."""
+        """Whether labels are in this party's block."""
         return name == self.study.label_holder
 
     def label_range(self, found: Mapping[str, Arrays]) -> tuple[float, float]:
@@ -83,8 +84,8 @@ class MaskedAgreement(Protocol):
         return narrow if narrow[0] < narrow[1] else (low, high)
 
     def width(self, name: str) -> int:
-        """The columns of a party's block in products between parties."""
-        return self.study.member(name).n_features + self.holds_labels(name)
+        """The columns of a party's block in products between parties, with those of labels."""
+        return self.study.member(name).n_features + self.study.outputs * self.holds_labels(name)
 
     @property
     def label_weight(self) -> float:
@@ -109,8 +110,8 @@ class MaskedAgreement(Protocol):
 
     @property
     def has_slopes(self) -> bool:
-        """Whether parties release slopes after the moments, which say all of the squared loss alone."""
-        return self.study.loss == "logistic"
+        """Whether parties release slopes after the moments: for two classes, where moments do not say all."""
+        return self.study.loss == "logistic" and self.study.outputs == 1
 
     def share_name(self, other: str) -> str:
         """The release of a party's share in the products with another one."""
