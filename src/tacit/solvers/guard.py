@@ -12,7 +12,7 @@ for the weights.
 
 In little noise, but with many weights for the rows, margins agree with the targets that they were found from even where
 they predict nothing: k weights that rows have had a say in explain the part k / n of any target. So slopes are kept
-whole where S1 is above that by three deviations of its noise, and in proportion below it. The intercept stays: it has
+whole where S1 is above that by two deviations of its noise, and in proportion below it. The intercept stays: it has
 hardly any noise.
 
 Privacy. One vector of two numbers, which is a sum over rows. `tacit.blocks.agreement` derives its sensitivity:
@@ -20,7 +20,8 @@ sqrt(5 / 4), and 2 for replace-one. Weights and what margins are divided by are 
 
 Rules (in n, d, epsilon, delta and what is declared). It is due where the target has no declared bounds and
 nu = (d + 1) / (n mu) is above a quarter, or there is a weight for every fifty rows and nu is above 0.001. It gets a
-quarter of what the algorithm may spend, or less where n mu is above 60: as much as tells the sums to a twentieth.
+quarter of what the algorithm may spend, or less where n mu is above 60: as much as tells the sums to a twentieth. In
+little noise it gets 8%, or less where n mu is above 180: as much as tells them to a fortieth.
 Where the noise of a sum is above 0.3 of n nothing can be told, and weights are zero.
 """
 
@@ -42,7 +43,8 @@ NAME = "agreement"
 _NOISY = 0.25  # nu from which on it is due
 _MANY, _CALM = 0.02, 0.001  # weights for each row from which on it is due as well; but for nu below that
 _SHARE, _ENOUGH = 0.25, 30.0  # of the algorithm's part; n mu of which all of that part would do
-_SURE = 3.0  # deviations
+_SMALL, _MORE = 0.08, 50.0  # the same where it is due in little noise
+_SURE = 2.0  # deviations
 _CLIPPED = 0.47  # of a product of normal numbers, little correlated, when both are clipped to one deviation
 _BLIND = 0.3  # of n: noise of a sum that says nothing
 
@@ -61,7 +63,8 @@ def planned(task: LinearTask, releases: tuple[Release, ...]) -> tuple[Release, .
     """These releases, and where it is due that of the guard: all together get the same part of the budget."""
     if not is_due(task):
         return releases
-    part = min(_SHARE, (_ENOUGH / (task.n * task.budget.mu)) ** 2)
+    most, enough = (_SHARE, _ENOUGH) if task.nu > _NOISY else (_SMALL, _MORE)
+    part = min(most, (enough / (task.n * task.budget.mu)) ** 2)
     whole = sum(release.share or 0.0 for release in releases)
     others = (replace(release, share=(1.0 - part) * (release.share or 0.0)) for release in releases)
     return (*others, Release(NAME, "gaussian", share=part * whole))
