@@ -97,7 +97,7 @@ def cost(rows: int) -> dict[str, float]:
     """Processor seconds of the busiest party and of the coordinator in a fit, and megabytes that a party sends."""
     X, margins, _ = organisations(rows, 0)
     spent: dict[str, float] = defaultdict(float)
-    answer, opened = masked.MaskedProtocol.answer, masked.coordinator._opened
+    answer, opened = masked.MaskedProtocol.answer, masked.coordinator.opened
 
     def timed(agreed: Any, holding: Any, *given: Any) -> Any:
         start = time.process_time()
@@ -113,7 +113,7 @@ def cost(rows: int) -> dict[str, float]:
 
     with ExitStack() as patched:
         patched.enter_context(mock.patch.object(masked.MaskedProtocol, "answer", timed))
-        patched.enter_context(mock.patch.object(masked.coordinator, "_opened", opening))
+        patched.enter_context(mock.patch.object(masked.coordinator, "opened", opening))
         model = FederatedLasso(EPSILON, DELTA, l1_radius=50.0, labels="held", protocol=Marginals(products="masked"))
         model.fit(parties(X, margins))  # compiles, and is not counted
         spent.clear()

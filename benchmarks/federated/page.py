@@ -11,7 +11,18 @@ import numpy as np
 
 from benchmarks.federated import blocks, figures, methods, problems
 from benchmarks.federated.figures import ALL, AXES
-from benchmarks.federated.methods import CENTRAL, DELTA, LABELS, MARGINALS, METHODS, PARTIES, PLAIN, SHARING, SHORT
+from benchmarks.federated.methods import (
+    CENTRAL,
+    DELTA,
+    LABELS,
+    MARGINALS,
+    METHODS,
+    PARTIES,
+    PLAIN,
+    REPETITIONS,
+    SHARING,
+    SHORT,
+)
 from benchmarks.federated.timing import LIMIT_MS
 from benchmarks.frame.command import SPLIT
 from benchmarks.frame.page import Found, Page, Seeds
@@ -52,12 +63,16 @@ class FederatedPage(Page):
     groups, correlation, limit, short = problems.GROUPS, problems.CORRELATION, LIMIT_MS, methods.SHORT_COUNT
 
     def __init__(self, records: Iterable[Record], *effort: Any) -> None:
-        super().__init__(map(_by_value, records), *effort)
+        known = [*problems.REAL, *(name for told in effort[:1] for name in [*told.sizes, *told.compared])]
+        placed = sorted(map(_by_value, records), key=lambda r: known.index(r.set) if r.set in known else -1)
+        super().__init__(placed, *effort)  # sets stand in one order, whichever was measured last
         self.sweep = Found(lambda part: "\n\n".join(self._sweep(part)))
 
     def models(self, part: str) -> dict[str, str]:
         """Private methods with records in that table, in the order of the page, by their labels."""
         found = self.results.distinct("model", part, order=METHODS)
+        known = [*METHODS, *found]
+        found = sorted(found, key=lambda model: known.index(model.split(", ")[0] if part == "figure 4" else model))
         return {LABELS.get(model, model): model for model in found if model != PLAIN or part in REAL_PARTS}
 
     def sent(self, part: str, score: str, *models: str) -> Seeds:
@@ -73,14 +88,27 @@ class FederatedPage(Page):
         return f"{some[0]}" if len(some) == 1 else f"{some[0]} to {some[-1]}"
 
     def repeated(self) -> str:
-        """Where there are as many seeds as the paper has."""
-        wanted, found = methods.REPETITIONS, dict[str, list[str]]()
+        """Where there are as many seeds as the paper has, of which methods if not of all."""
+        told = []
         for part in self.results.distinct("table"):
-            for r in self.results.rows(part):
-                if len(self.results.rows(r.table, r.set, r.model, r.epsilon)) >= wanted and r.model != PLAIN:
-                    found.setdefault(f"{part}, {r.set}", []).append(LABELS.get(r.model, r.model))
-        told = (f"{where} ({', '.join(dict.fromkeys(labels))})" for where, labels in found.items())
+            for name in self.results.sets(part):
+                models = [model for model in self.results.distinct("model", part, name) if model != PLAIN]
+                found: dict[str, list[str]] = {}
+                for model in models:
+                    for at in self._often(part, name, model):
+                        found.setdefault(at, []).append(LABELS.get(model, LABELS.get(model.split(", ")[0], model)))
+                for at, labels in found.items():
+                    some = "" if len(labels) == len(models) else f" ({', '.join(dict.fromkeys(labels))})"
+                    told.append((f"{part}, {name}" if name != ALL else part) + at + some)
         return "; ".join(told) or "nowhere"
+
+    def _often(self, part: str, name: str, model: str) -> list[str]:
+        """At which values a model has that many seeds; one empty word for all of them."""
+        values = {r.epsilon for r in self.results.rows(part, name, model)}
+        often = {at for at in values if len(self.results.rows(part, name, model, at)) >= REPETITIONS}
+        if not often or often == values:
+            return [""] * bool(often)
+        return [" at " + " and ".join(f"{at:,.10g}" for at in sorted(filter(None, often)))]
 
     def close_enough(self) -> Iterator[dict[str, Any]]:
         for name in self.results.sets("numbers"):

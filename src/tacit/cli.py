@@ -11,6 +11,7 @@ from typing import NoReturn
 from tacit import __version__
 
 _ADJACENCIES = ("add-remove", "replace-one")
+_PEER = "of two parties, in place of --secret: the other one's public key, as it says it is"
 
 
 class Parser(argparse.ArgumentParser):
@@ -187,12 +188,14 @@ def _federate_coordinator(command: argparse.ArgumentParser) -> None:
 
 def _federate_align(command: argparse.ArgumentParser) -> None:
     add = command.add_mutually_exclusive_group(required=True).add_argument
-    add("--coordinator", action="store_true", help="intersect what the parties send")
+    add("--coordinator", action="store_true", help="carry what the parties send, and keep how many match")
     add("--name", metavar="PARTY", help="the party, as the study calls it")
     add = command.add_argument
+    add("--psi", action="store_true", help="two parties by private set intersection; all three say so")
     add("--data", type=Path, help="the party's table: a csv, tsv (also .gz) or parquet file")
     add("--id", metavar="COLUMN", help="whom a row is about")
     add("--secret", type=Path, metavar="FILE", help="the secret that the parties share")
+    add("--peer", type=Path, metavar="FILE", help=_PEER)
     add("--separator", help="between the fields of a csv file (default: a comma; a tab for .tsv)")
     add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
     add("--state", type=Path, metavar="FOLDER", help="what survives a crash (default: as for coordinator and party)")
@@ -204,6 +207,7 @@ def _federate_party(command: argparse.ArgumentParser) -> None:
     add("--data", type=Path, required=True, help="a csv, tsv (also .gz) or parquet file; numbers only")
     add("--id", metavar="COLUMN", help="whom a row is about; without it, row i is the same person everywhere")
     add("--secret", type=Path, metavar="FILE", help="the secret that the parties share; needed with --id")
+    add("--peer", type=Path, metavar="FILE", help=_PEER)
     add("--label", metavar="COLUMN", help="the labels, if this party holds them")
     add("--drop", metavar="COLUMNS", help="columns to leave out, separated by commas")
     add("--fill", action="append", default=[], metavar="COLUMN=VALUE", help="a constant for missing values; repeat")
@@ -226,6 +230,7 @@ def _federate_score(command: argparse.ArgumentParser) -> None:
     add("--add", type=Path, nargs="*", default=[], metavar="FILE", help="what the other parties wrote for it")
     add("--out", type=Path, help="a csv or parquet file")
     add("--secret", type=Path, metavar="FILE", help="the secret that the parties share; with --network")
+    add("--peer", type=Path, metavar="FILE", help=_PEER)
     add("--key", type=Path, metavar="FILE", help="the party's private key (default: by the study file)")
     add(
         "--without", action="append", default=[], metavar="PARTY", help="to the coordinator: who left the study; repeat"

@@ -82,6 +82,7 @@ def test_fits_of_files_are_measured_and_predicted(tmp_path, monkeypatch):
     assert [re.match(r"\| (\w+)", row)[1] for row in told] == [
         "in",
         "Parquet",
+        "in",
         "Parquet",
         "mapped",
         "predicted",

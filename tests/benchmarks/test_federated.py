@@ -256,6 +256,26 @@ def test_the_promised_risk_falls_as_the_theorem_says_only_where_its_constants_ar
     assert many["uplink, PRIDE"] == pytest.approx(8 * few["uplink, PRIDE"])
 
 
+def test_the_page_says_what_stands_on_as_many_runs_as_the_paper_has():
+    def records(where, model, count):
+        for seed in range(count):
+            yield Record(*where, model, 1.0, seed, {"relative": [0.5]}, [0.0], size=(2, 3, 4))
+
+    page = FederatedPage(
+        [
+            *records(("figure 4", "all | 500"), "product, K = 2", 20),
+            *records(("figure 4", "all | 1000"), "product, K = 2", 20),
+            *records(("figure 4", "all | 2000"), "product, K = 2", 3),
+            *records(("figure 4", "all | 500"), "marginals, K = 2", 3),
+            *records(("figure 5", "small | 2"), "serial", 20),
+            *records(("figure 5", "small | 2"), "not private", 20),
+        ]
+    )
+    assert page.repeated() == ("figure 4 at 500 and 1,000 (feature-sharing, product); figure 5, small")
+    assert page.seeds() == "3 to 20"
+    assert FederatedPage(records(("figure 4", "all | 500"), "best", 3)).repeated() == "nowhere"
+
+
 def test_bounds_are_the_printed_ones():
     assert theory.gap_bound(1.0, 4.0, 1.0, 0) == 5.0
     assert theory.gap_bound(1.0, 4.0, 0.5, 12) == pytest.approx(2 * (1 + 8) / 8)

@@ -1,6 +1,8 @@
 """`tacit federate` as far as it goes without a network: keys, study files, a party's table, and what is refused."""
 
+import shutil
 import stat
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 from cryptography import x509
 
 from tacit.cli import parser
-from tacit.commands import federate
+from tacit.commands import federate, federate_align
 from tacit.federated import Study
 from tacit.federated.transports.flower import keys
 from tacit.federated.transports.flower.child import Guard
@@ -98,7 +100,7 @@ def test_classes_may_be_text(study):
         (["--label", "y", "--drop", "who,x,z"], "no column is left to learn from"),
         (["--label", "y", "--drop", "who", "--fill", "z=nan"], "is not a finite number"),
         (["--label", "y", "--drop", "who,x", "--fill", "z=0"], "has 1 columns, and the study agreed on 2"),
-        (["--label", "y", "--id", "who"], "--id and --secret come together"),
+        (["--label", "y", "--id", "who"], "--id and --secret come together, or --id and --peer"),
         ([], "name their column with --label"),
     ],
 )
@@ -221,3 +223,67 @@ def test_a_party_is_warned_of_a_study_that_protects_nobody_before_it_enrols(more
     assert code == 2
     assert f"tacit: warning: {message}" in err
     assert err.index(message) < err.index("none.csv")
+
+
+def pair_arguments(name, peer, *words):
+    told = ["federate", "align", "study.toml", "--name", name, "--peer", str(peer), *words]
+    parsed = parser().parse_args(told)
+    parsed.config = parsed.study
+    return parsed
+
+
+@pytest.mark.usefixtures("study")
+def test_two_parties_share_what_follows_from_their_keys(tmp_path, capsys):
+    tacit(capsys, "federate", "keys", "--config", "study.toml", "--all")
+    made = {name: federate.secret_of(pair_arguments(name, f"keys/{other}.pub")) for name, other in ("ab", "ba")}
+    assert made["a"] == made["b"]
+    assert len(made["a"]) == 32
+    told = arguments("--id", "who", "--peer", "keys/b.pub", "--label", "y", "--fill", "z=0")
+    assert federate.read_party(told, Study.from_toml("study.toml")).secret == made["a"]
+    keys.make_party_key(tmp_path / "c.key", tmp_path / "c.pub")
+    strangers = [
+        federate.secret_of(pair_arguments("a", "c.pub")),
+        federate.secret_of(pair_arguments("a", "keys/b.pub", "--key", "c.key")),
+    ]
+    assert len({made["a"], *strangers}) == 3
+    assert keys.own_fingerprint(tmp_path / "c.key") == keys.fingerprint(tmp_path / "c.pub") != ""
+    with pytest.raises(ValueError, match="the public key of this party itself"):
+        federate.secret_of(pair_arguments("a", "keys/a.pub"))
+    with pytest.raises(ValueError, match="does not hold a key"):
+        federate.secret_of(pair_arguments("a", "keys/parties.secret"))
+    with pytest.raises(ValueError, match="--secret or --peer, not both"):
+        federate.secret_of(pair_arguments("a", "keys/b.pub", "--secret", "keys/parties.secret"))
+
+
+def test_more_than_two_parties_share_a_secret(study):
+    study.write_text(study.read_text().replace("[network]", '[[study.members]]\nname = "c"\nn_features = 1\n[network]'))
+    with pytest.raises(ValueError, match="--peer is for studies of two parties"):
+        federate.secret_of(pair_arguments("a", "keys/b.pub"))
+
+
+@pytest.mark.usefixtures("study")
+def test_fingerprints_are_those_of_ssh(capsys):
+    if (program := shutil.which("ssh-keygen")) is None:
+        pytest.skip("ssh-keygen is not here to compare with")
+    _, out, _ = tacit(capsys, "federate", "keys", "--config", "study.toml", "--name", "a")
+    shown = subprocess.run([program, "-l", "-f", "keys/a.pub"], capture_output=True, text=True, check=True).stdout
+    assert f"Its fingerprint is {shown.split()[1]}." in out
+
+
+@pytest.mark.usefixtures("study")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--data", "a.csv"], "a party needs --id, --secret"),
+        (["--data", "a.csv", "--id", "who"], "a party needs --secret"),
+        (["--id", "who", "--peer", "keys/b.pub"], "a party needs --data"),
+    ],
+)
+def test_a_party_that_cannot_be_matched_is_told(study, words, message, capsys, monkeypatch):
+    monkeypatch.setattr(federate_align, "require_engine", lambda: None)
+    text = study.read_text().replace("n_rows = 4", 'delta = 1e-6\nmembership = "agreed"')
+    study.write_text(text)
+    tacit(capsys, "federate", "keys", "--config", "study.toml", "--all")
+    code, _, err = tacit(capsys, "federate", "align", "study.toml", "--name", "a", "--psi", *words)
+    assert code == 2
+    assert message in err

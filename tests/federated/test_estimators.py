@@ -80,7 +80,7 @@ def test_a_model_between_two_parties(kind, protocol):
 def test_parameters_are_scikit_learns(kind):
     model = model_of(kind, labels="sketched", protocol=FeatureSharing(n_iter=3), sketch=Sketching())
     assert clone(model).get_params() == model.get_params()
-    assert len(model.get_params(deep=False)) == 14
+    assert len(model.get_params(deep=False)) == 15
     other = clone(model).set_params(protocol__geometry="serial", sketch__size=9)
     assert (other.protocol, other.sketch) == (FeatureSharing(n_iter=3, geometry="serial"), Sketching(size=9))
     assert (model.protocol, model.sketch) == (FeatureSharing(n_iter=3), Sketching())
@@ -110,7 +110,7 @@ def test_every_parameter_reaches_the_study(monkeypatch):
         raise StopError
 
     monkeypatch.setattr(estimators, "Node", caught)
-    assert set(told) | {"directory", "verbose", "align"} == set(FederatedLasso().get_params(deep=False))
+    assert set(told) | {"directory", "verbose", "align", "evaluation"} == set(FederatedLasso().get_params(deep=False))
     with pytest.raises(StopError):
         FederatedLasso(**told).fit(parties_of(Y))
 

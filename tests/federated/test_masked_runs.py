@@ -236,7 +236,7 @@ def test_a_changed_request_is_refused(number, count):
             np.testing.assert_array_equal(told, honest)
             sent = wire_of_products(nodes, wire.requests[-1]) | {"a": reply.arrays}
             with pytest.raises(RefusedError, match="do not open"):
-                coordinator._opened(nodes[0]._protocol, sent)
+                coordinator.opened(nodes[0]._protocol, sent)
         else:
             assert isinstance(reply, Refusal | Restart)  # the latter: the coordinator holds another greeting
             assert {entry.round for entry in node.ledger()} <= set(range(number))

@@ -1,6 +1,8 @@
 """Partly the same people: who is common, who may say so, and what is kept of it."""
 
 import math
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -231,6 +233,14 @@ def test_every_alignment_is_kept_as_a_disclosure(tmp_path):
     kept = DisclosureStore(tmp_path / "a").disclosures()
     assert [(entry.what.split()[0], entry.size) for entry in kept] == [("tags", 40), ("who", len(COMMON))] * 2
     assert [entry.study for entry in kept] == [a_proposal(name).digest for name in "sstt"]
+
+
+def test_files_of_earlier_versions_are_read(tmp_path):
+    match(a_proposal(), InProcess(matchers_of(a_proposal(), folder=tmp_path)))
+    with closing(sqlite3.connect(tmp_path / "a")) as file:
+        file.execute("DROP TABLE pairs")
+    assert match(a_proposal(), InProcess(matchers_of(a_proposal(), folder=tmp_path))) == len(COMMON)
+    assert DisclosureStore(tmp_path / "a").fix("ab", "keys", b"own") == b"own"
 
 
 def test_a_party_that_forgot_its_people_cannot_ask_about_others(tmp_path):

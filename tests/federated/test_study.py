@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from tacit.federated import FeatureSharing, Marginals, Member, Sketching, Study, messages
+from tacit.federated import Evaluation, FeatureSharing, Marginals, Member, Sketching, Study, messages
 from tests.federated.conftest import a_study
 
 FULL = Study(
@@ -82,8 +82,19 @@ def test_every_value_is_in_the_digest(field):
 
 
 def test_fields_and_their_options_are_all_told_apart():
-    assert len(fields(Study)) == 17
-    assert {field.name for field in fields(Study)} == {*OTHERS, "protocol", "sketch", "labels", "y_bounds"}
+    assert len(fields(Study)) == 18
+    assert {field.name for field in fields(Study)} == {
+        *OTHERS,
+        "protocol",
+        "sketch",
+        "labels",
+        "y_bounds",
+        "evaluation",
+    }
+    judged = a_study(evaluation=Evaluation())
+    for other in (None, Evaluation(share=0.3), Evaluation(seed=1), Evaluation(metric="mean_squared_error")):
+        assert replace(judged, evaluation=other).digest != judged.digest
+    assert replace(judged, l1_radius=(1.0, 2.0)).digest != judged.digest
     digests = {replace(FULL, protocol=protocol, sketch=sketch).digest for protocol in PROTOCOLS for sketch in SKETCHES}
     assert len(digests) == len(PROTOCOLS) * len(SKETCHES)
 

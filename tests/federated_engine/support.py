@@ -100,12 +100,16 @@ class Trial:
         """Whether a party has the labels."""
         return self.holder in (None, name)
 
+    def sharing(self, _):
+        """What a party names for what it shares with the others."""
+        return ["--secret", self.folder / "keys" / "parties.secret"]
+
     def coordinator(self):
         return Running("coordinator", "--config", self.config, "--out", self.folder / "model.json")
 
     def party(self, name, *words, config=None):
         told = ["--data", self.folder / f"{name}.csv", "--label" if self.holds(name) else "--drop", "y", "--id", "who"]
-        told += ["--secret", self.folder / "keys" / "parties.secret"]
+        told += self.sharing(name)
         return Running("party", "--config", config or self.config, "--name", name, *told, *words)
 
     @property

@@ -24,11 +24,23 @@ class Overlap(Trial):
             table = pd.read_csv(folder / f"{name}.csv")
             table[table["who"].isin(kept)].to_csv(folder / f"{name}.csv", index=False)
 
-    def align(self, name=None):
+    def align(self, name=None, *words):
         if name is None:
-            return Running("align", self.config, "--coordinator")
-        told = ["--data", self.folder / f"{name}.csv", "--id", "who", "--secret", self.folder / "keys/parties.secret"]
+            return Running("align", self.config, "--coordinator", *words)
+        told = ["--data", self.folder / f"{name}.csv", "--id", "who", *(words or self.sharing(name))]
         return Running("align", self.config, "--name", name, *told)
+
+
+class Pair(Overlap):
+    """Two parties that have each other's public key, and no secret."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        (folder / "keys" / "parties.secret").unlink()
+
+    def sharing(self, name):
+        (other,) = set(SIZES) - {name}
+        return ["--peer", self.folder / "keys" / f"{other}.pub"]
 
 
 def test_partly_the_same_people(tmp_path, capsys):
@@ -50,3 +62,23 @@ def test_partly_the_same_people(tmp_path, capsys):
     assert str(trial.model.guarantee_).endswith(MATCHED)
     kept = DisclosureStore(tmp_path / "state" / "parties" / "hospital-a" / "disclosures.sqlite").disclosures()
     assert [entry.size for entry in kept] == [250, 210]
+
+
+@pytest.mark.slow
+def test_two_parties_without_a_secret(tmp_path):
+    """By private set intersection; the coordinator is killed on the way, and comes back."""
+    pytest.importorskip("private_set_intersection", reason="needs the extra psi, which has wheels for some machines")
+    trial = Pair(tmp_path)
+    coordinator, *parties = [trial.align(None, "--psi"), *(trial.align(n, "--psi", *trial.sharing(n)) for n in SIZES)]
+    coordinator.until("round 3: marks").kill()
+    coordinator = trial.align(None, "--psi")
+    assert coordinator.ended() == 0, coordinator.printed
+    assert all(party.ended() == 0 for party in parties), [party.printed for party in parties]
+    assert "210 people are at all parties" in coordinator.printed
+    assert all("compare them by telephone" in party.printed for party in parties)
+    coordinator, *parties = [trial.coordinator(), *map(trial.party, SIZES)]
+    assert coordinator.ended() == 0, coordinator.printed
+    assert all(party.ended() == 0 for party in parties), [party.printed for party in parties]
+    assert trial.model.guarantee_.n_rows == 210
+    kept = DisclosureStore(tmp_path / "state" / "parties" / "hospital-a" / "disclosures.sqlite").disclosures()
+    assert [entry.size for entry in kept] == [250, 260, 210]

@@ -264,6 +264,9 @@ def of_case(case: Case, n: int = N, form: str = "", **asked: Any) -> Entry:
         rows += [(np.array(row), (high, low)[k % 2]) for k, row in enumerate(ROWS.values())]
         rows += [(X[5], targets[5]), (X[5], low), (X[5], 0.0 if case.loss == "squared" else high)]  # duplicates
         if fit is not None:  # along the weights that were found, where the loss is steep, and across them
+            if case.loss == "multinomial":  # far on the side of a class and of another, with the label of the other
+                apart = 1e6 * np.sign(fit.coef[int(low)] - fit.coef[int(high)])
+                rows += [(apart, high), (-apart, low)]
             along, across = (1e6 * x / max(np.linalg.norm(x), 1e-300) for x in _across(fit.coef[0]))
             rows += [(along + 2 * across, low), (along - 2 * across, low)]  # steep both, and nearly opposite
             rows += [(1e6 * np.sign(fit.coef[0]), low), (-1e6 * np.sign(fit.coef[0]), high)]

@@ -50,7 +50,9 @@ def _keys(arguments: Namespace) -> int:
     for name in study.names if everything else filter(None, [arguments.name]):
         study.member(name)
         keys.make_party_key(network.private_key(name), network.public_key(name))
-        print(f"{network.public_key(name)} is for the coordinator; {network.private_key(name)} never leaves {name}.")
+        public = network.public_key(name)
+        print(f"{public} is for the coordinator; {network.private_key(name)} never leaves {name}.")
+        print(f"Its fingerprint is {keys.fingerprint(public)}.")
     if arguments.secret or everything:
         keys.make_secret(network.secret)
         print(f"{network.secret} is for all parties, and never for the coordinator.")
@@ -80,6 +82,8 @@ def _coordinator(arguments: Namespace) -> int:
     finally:
         coordinator.close()
     print(f"Wrote {arguments.out}.")
+    if "evaluation" in outcome.model.facts:
+        print(outcome.model.facts["evaluation"])
     if outcome.left:
         print(f"Without {', '.join(outcome.left)}: not required, and not there in time.")
     print(
@@ -95,10 +99,11 @@ def _party(arguments: Namespace) -> int:
     private_key = private_key_of(arguments, network)
     state = state_folder(arguments, "parties", member.name)
     study = agreed(arguments.config, state)
-    if (arguments.id is None) != (arguments.secret is None) and not (study.masked and arguments.id is None):
-        raise ValueError("--id and --secret come together: rows are matched by keyed hashes of the ids")
-    if study.masked and arguments.secret is None:
-        raise ValueError("products are masked in this study, under the secret that the parties share: give --secret")
+    secret = secret_of(arguments)
+    if (arguments.id is None) != (secret is None) and not (study.masked and arguments.id is None):
+        raise ValueError("--id and --secret come together, or --id and --peer: rows are matched by hashes of the ids")
+    if study.masked and secret is None:
+        raise ValueError("products are masked in this study, under what the parties share: give --secret or --peer")
     if member.labels != (arguments.label is not None):
         raise ValueError(
             f"by the study, {member.name!r} {'holds' if member.labels else 'does not hold'} the labels:"
@@ -150,7 +155,7 @@ def read_party(arguments: Namespace, study: Study) -> Party:
         None if arguments.label is None else frame[arguments.label].to_numpy(),
         name=arguments.name,
         ids=None if arguments.id is None else frame[arguments.id],
-        secret=None if arguments.secret is None else arguments.secret.read_bytes().strip(),
+        secret=secret_of(arguments),
         columns=columns or None,
     )
 
@@ -238,9 +243,26 @@ def state_folder(arguments: Namespace, *parts: str) -> Path:
 
 def private_key_of(arguments: Namespace, network: Network) -> Path:
     """The file of a party's private key, which must be one."""
-    path = network.private_key(arguments.name) if arguments.key is None else arguments.key
+    path = private_key_path(arguments, network)
     keys.read_private_key(path)
     return path
+
+
+def secret_of(arguments: Namespace) -> bytes | None:
+    """What the parties share: of a file, or of two parties what follows from their keys; None if neither is named."""
+    if arguments.peer is None:
+        return None if arguments.secret is None else arguments.secret.read_bytes().strip()
+    if arguments.secret is not None:
+        raise ValueError("give --secret or --peer, not both: parties that share a secret need no other")
+    if len(outline(arguments.config).names) != 2:
+        raise ValueError("--peer is for studies of two parties; more of them share a --secret")
+    own = private_key_path(arguments, Network.from_toml(arguments.config))
+    return keys.pair_secret(own, arguments.peer)
+
+
+def private_key_path(arguments: Namespace, network: Network) -> Path:
+    """Where a party's private key is."""
+    return network.private_key(arguments.name) if arguments.key is None else arguments.key
 
 
 def outline(config: Path) -> Study:
@@ -263,7 +285,7 @@ def agreed(config: Path, state: Path) -> Study:
 def _matched(party: Party, config: Path, state: Path) -> Party:
     """The party with the rows of the people whom all parties have."""
     if party.alignment is None:
-        raise ValueError("people are matched by ids: --id and --secret are needed")
+        raise ValueError("people are matched by ids: --id and --secret are needed, or --peer")
     with closing(Matcher(Proposal.from_toml(config), str(party.name), party.alignment, state / DISCLOSURES)) as matcher:
         return party.common(matcher.common)
 

@@ -24,6 +24,7 @@ from tacit.commands.federate import (
     private_key_of,
     public_keys_of,
     read_table,
+    secret_of,
     state_folder,
 )
 from tacit.federated.alignment import Alignment
@@ -114,14 +115,15 @@ def _over_network(
     arguments: Namespace, frame: Any, names: list[str], part: Part, parties: Sequence[str], state: Path
 ) -> int:
     """Send this party's margins to the recipient, in a box; or as the recipient add up what comes."""
-    if arguments.secret is None:
+    secret = secret_of(arguments)
+    if secret is None:
         raise ValueError("--network needs the parties' --secret: boxes are closed with it")
     if arguments.add:
         raise ValueError("over the network margins come by themselves: leave out --add")
     network = Network.from_toml(arguments.config)
     require_engine()
     private_key = private_key_of(arguments, network)
-    people = Alignment.of(frame[arguments.id].astype(str), arguments.secret.read_bytes().strip())
+    people = Alignment.of(frame[arguments.id].astype(str), secret)
     name, recipient = part.party, arguments.to
     if name != recipient:
         say(f"margins of {len(frame):,} people are not private: they are for {recipient} alone")

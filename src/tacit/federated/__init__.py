@@ -9,6 +9,7 @@
     node             answers for a party
     coordinator      asks, and solves
     options          protocols and sketches, as objects with parameters
+    evaluation       which people are held out, and what is said of models on them
     protocols        what is asked and answered: marginals, feature-sharing
     messages         bytes on the wire
     foreign          text of others, made safe to show
@@ -35,6 +36,7 @@ Everything that crosses the network is a planned release; one guarantee covers i
 from tacit.federated.cap import Cap
 from tacit.federated.coordinator import Coordinator, Outcome
 from tacit.federated.estimators import FederatedLasso, FederatedLinearSVC, FederatedLogisticRegression
+from tacit.federated.evaluation import Evaluation, HeldOut
 from tacit.federated.members import Member
 from tacit.federated.models import fitted_model
 from tacit.federated.node import Node
@@ -46,10 +48,12 @@ from tacit.federated.study import Study
 __all__ = [
     "Cap",
     "Coordinator",
+    "Evaluation",
     "FeatureSharing",
     "FederatedLasso",
     "FederatedLinearSVC",
     "FederatedLogisticRegression",
+    "HeldOut",
     "Marginals",
     "Member",
     "Node",

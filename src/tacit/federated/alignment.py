@@ -25,7 +25,7 @@ TAG_BYTES = 16  # of a row's tag in a study: among 10^9 of them two are alike wi
 
 _ROW, _ALL = b"tacit.federated row:", b"tacit.federated rows:"
 _STUDY, _SEAL = b"tacit.federated study tags:", b"tacit.federated seal:"
-_PEOPLE = b"tacit.federated secret of people:"
+_PEOPLE, _CHANNEL = b"tacit.federated secret of people:", b"tacit.federated channel:"
 _ROW_BYTES = 32
 
 
@@ -61,6 +61,10 @@ class Alignment:
     def secret(self, study: str) -> bytes:
         """The parties' secret for a study of these people: those who hold others have another one."""
         return self._keyed(_PEOPLE + study.encode() + b":")
+
+    def channel(self, study: str) -> bytes:
+        """The parties' secret for what they say before they know whom they have in common."""
+        return hmac.digest(self._secret, _CHANNEL + study.encode(), "sha256")
 
     def _keyed(self, text: bytes) -> bytes:
         return hmac.digest(self._secret, text + hashlib.sha256(self._tags).digest(), "sha256")

@@ -31,7 +31,7 @@ from scipy.special import erfinv, expit, ndtri
 
 from tacit.federated.store import PartyStore, Store
 from tacit.federated.study import Study
-from tacit.privacy import Budget, Promise, accounting, checks
+from tacit.privacy import Budget, Promise, checks
 from tacit.privacy.checks import Adjacency
 from tacit.privacy.gdp import mu_from_budget
 from tacit.privacy.plan import Kind
@@ -63,15 +63,15 @@ class Reserved(NamedTuple):
 
 
 def price_of(promise: Promise) -> Price:
-    """What all releases of a promise cost, rounded up.
+    """What all releases of a promise cost, rounded up; in the view that sees most.
 
-    Of Gaussian releases alone it is that of the event, in which products between two parties, which both add noise to,
-    count once. Otherwise every release counts by itself.
+    So products between two parties, which both add noise to, count once, and of releases about different people those
+    count that cost more.
     """
-    if all(release.kind == "gaussian" and release.sampling == 1.0 for release in promise.plan.releases):
-        return Price(accounting.mu_of(promise.event) ** 2 * _ROUNDED_UP)
     pairs = zip(promise.plan.releases, promise.multipliers, strict=True)
-    mu2 = math.fsum(release_price(r.kind, r.count, multiplier, r.sampling) for r, multiplier in pairs)
+    each = [release_price(r.kind, r.count, multiplier, r.sampling) for r, multiplier in pairs]
+    views = promise.plan.views or ((1.0,) * len(each),)
+    mu2 = max(math.fsum(part * price for part, price in zip(view, each, strict=True) if part) for view in views)
     return Price(mu2 * _ROUNDED_UP, promise.plan.d0(promise.budget.delta) * _ROUNDED_UP)
 
 

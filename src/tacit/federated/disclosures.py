@@ -1,7 +1,7 @@
 """What a party told others exactly, with no noise over it: kept in a file of its own, beside its journals.
 
 Alignments are kept here too, because each is a disclosure: what was matched for a study, and that it is not matched
-again. The coordinator keeps how many people there are.
+again; between two parties also the keys, and what was heard first. The coordinator keeps how many people there are.
 
 What holds: a disclosure is stored before the bytes leave, and never deleted. The people of a study are fixed once, by
 `bind`; others are refused for ever.
@@ -41,6 +41,11 @@ CREATE TABLE disclosures (at TEXT NOT NULL, study TEXT NOT NULL, what TEXT NOT N
     about BLOB NOT NULL, UNIQUE (study, what, about));
 """
     _mark = 0x54616333
+    _pairs = "CREATE TABLE IF NOT EXISTS pairs (study TEXT, what TEXT, value BLOB NOT NULL, PRIMARY KEY (study, what))"
+
+    def _open(self) -> None:
+        super()._open()
+        self._database.execute(self._pairs)  # files of earlier versions do not have it
 
     def begin(self, study: str, ids: bytes) -> None:
         """Offer these ids, by their fingerprint; others may take their place until the common ones are bound."""
@@ -68,6 +73,17 @@ CREATE TABLE disclosures (at TEXT NOT NULL, study TEXT NOT NULL, what TEXT NOT N
             if bound.common not in (None, common):
                 raise RefusedError("the common people of this study were fixed before, and are others")
             self._database.execute("UPDATE alignments SET common = ? WHERE digest = ?", [common, study])
+
+    def fix(self, study: str, what: str, value: bytes) -> bytes:
+        """Keep something of an alignment of two parties; if it was kept before, that is the one that stays."""
+        with self.transaction():
+            self._database.execute("INSERT OR IGNORE INTO pairs VALUES (?, ?, ?)", [study, what, value])
+            return self._first("SELECT value FROM pairs WHERE study = ? AND what = ?", study, what)[0]
+
+    def kept(self, study: str, what: str) -> bytes | None:
+        """What `fix` kept."""
+        row = self._first("SELECT value FROM pairs WHERE study = ? AND what = ?", study, what)
+        return None if row is None else row[0]
 
     def agree(self, study: str, n_rows: int) -> None:
         """All hold the same people, this many."""

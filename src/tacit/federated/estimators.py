@@ -18,10 +18,12 @@ from tacit._types import Floats
 from tacit.estimators.wording import CLASSES, Y_BOUNDS
 from tacit.federated.alignment import SECRET_BYTES
 from tacit.federated.coordinator import Coordinator, Outcome
+from tacit.federated.evaluation import Evaluation
 from tacit.federated.margins import margins_of
-from tacit.federated.matching import matched
+from tacit.federated.matching import Matcher, match, matched
 from tacit.federated.node import Node
 from tacit.federated.options import ProtocolOptions, Sketching
+from tacit.federated.pairs import PairMatcher, match_pair
 from tacit.federated.party import Party
 from tacit.federated.paths import PathMixin
 from tacit.federated.proposal import SOME, Proposal
@@ -41,7 +43,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
     delta: float | None = None
     adjacency: str = "add-remove"
     _: KW_ONLY
-    l1_radius: float | None = None
+    l1_radius: float | Sequence[float] | None = None
     labels: str = "shared"
     protocol: str | ProtocolOptions = "marginals"
     entry_bound: float | None = None
@@ -49,6 +51,7 @@ class _FederatedModel(PathMixin, BaseEstimator):
     sketch: str | Sketching = "sparse-sign"
     directory: Any = None
     align: str = "same"
+    evaluation: Evaluation | None = None
     random_state: int | None = None
     verbose: int = 0
 
@@ -95,6 +98,9 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self.plan_, self.guarantee_ = outcome.plan, outcome.guarantee
         self.n_rounds_, self.uplink_bytes_ = outcome.n_rounds, outcome.uplink_bytes
         self.left_ = outcome.left
+        self.__dict__.pop("evaluation_", None)
+        if "evaluation" in model.facts:
+            self.evaluation_ = model.facts["evaluation"]
         return self
 
     @property
@@ -121,9 +127,10 @@ class _FederatedModel(PathMixin, BaseEstimator):
         self, named: Sequence[Party], holder: Party, classes: tuple[Any, ...] | None
     ) -> tuple[Study, list[Party]]:
         """The study, and the parties with rows and labels as they are to take part in it."""
-        if self.align == "common":
+        if self.align != "same":
             proposal = Proposal(self._study(named, classes, SOME), self.delta is not None)
-            parties = matched(proposal, named, self._folder)
+            how = (PairMatcher, match_pair) if self.align == "psi" else (Matcher, match)
+            parties = matched(proposal, named, self._folder, *how)
             study = proposal.study(parties[0].n_rows)
         else:
             parties, study = self._same_rows(named, holder), self._study(named, classes, holder.n_rows)

@@ -14,26 +14,29 @@ out. Every answer is a function of the ids, the secret and the study, so it may 
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.federated import messages
 from tacit.federated.alignment import TAG_BYTES, Alignment, sorted_places, words
-from tacit.federated.coordinator import heard
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.messages import Reply, Request
 from tacit.federated.party import Party
 from tacit.federated.proposal import Proposal
 from tacit.federated.protocols.base import Arrays, RefusedError
 from tacit.federated.responder import Responder
+from tacit.federated.rounds import Progress, Rounds
 from tacit.federated.transports import Transport
 from tacit.federated.transports.in_process import InProcess
 
 STEPS = ("tags", "common", "agree")
-_SEAL_BYTES = 32
+SEAL_BYTES = 32
+
+Answer = Callable[[Arrays], Arrays]
 
 
 class Matcher(Responder):
@@ -50,6 +53,8 @@ class Matcher(Responder):
     path : path, optional
         Where its disclosures are kept; None keeps them in memory.
     """
+
+    steps: ClassVar[tuple[str, ...]] = STEPS
 
     def __init__(self, proposal: Proposal, name: str, alignment: Alignment, path: Path | str | None = None) -> None:
         proposal.model.member(name)
@@ -73,19 +78,22 @@ class Matcher(Responder):
         self._store.close()
 
     def _answer(self, asked: Request, digest: bytes) -> bytes:
-        if asked.round >= len(STEPS) or asked.step != STEPS[asked.round]:
-            raise RefusedError("an alignment has the rounds tags, common and agree, and no others")
-        answers = (self._tell, self._take, self._compare)
-        arrays = answers[asked.round](asked.arrays)
+        if asked.round >= len(self.steps) or asked.step != self.steps[asked.round]:
+            raise RefusedError(f"this alignment has the rounds {', '.join(self.steps)}, and no others")
+        arrays = self._answers()[asked.round](asked.arrays)
         return messages.write(Reply(self._digest, self.name, asked.round, digest, arrays))
 
+    def _answers(self) -> tuple[Answer, ...]:
+        """What answers in each round."""
+        return self._tell, self._take, self._compare
+
     def _tell(self, told: Arrays) -> Arrays:
-        _only_arrays(told, set())
+        only_arrays(told, set())
         self._store.disclose(self._digest, "tags of all ids to the coordinator", len(self._tags), self._ids)
         return {"tags": self._tags}
 
     def _take(self, told: Arrays) -> Arrays:
-        _only_arrays(told, {"mask"})
+        only_arrays(told, {"mask"})
         mask = told["mask"]
         if mask.dtype != np.uint8 or mask.shape != ((len(self._tags) + 7) // 8,):
             raise RefusedError("a mask has one bit for each id of the party")
@@ -93,23 +101,27 @@ class Matcher(Responder):
             raise RefusedError("a mask names at least one id of the party, and nothing else")
         common = mask.tobytes()
         self._store.bind(self._digest, self._ids, common)
-        return {"seal": _bytes(self._only(common).seal(self._digest, self.name))}
+        return {"seal": as_bytes(self._only(common).seal(self._digest, self.name))}
 
     def _compare(self, told: Arrays) -> Arrays:
-        _only_arrays(told, {"seals"})
+        only_arrays(told, {"seals"})
         seals, bound = told["seals"], self._store.bound(self._digest)
         if bound is None or bound.common is None:
             raise RefusedError("the party was not told yet who is common")
-        if seals.dtype != np.uint8 or seals.shape != (len(self._names), _SEAL_BYTES):
+        if seals.dtype != np.uint8 or seals.shape != (len(self._names), SEAL_BYTES):
             raise RefusedError("there is one seal for each party")
         common = self._only(bound.common)
         for name, seal in zip(self._names, seals, strict=True):
             if not hmac.compare_digest(common.seal(self._digest, name), seal.tobytes()):
                 raise RefusedError(f"party {name!r} has other people than {self.name!r} as the common ones")
+        self._agree(common)
+        return {}
+
+    def _agree(self, common: Alignment) -> None:
+        """Keep that all parties have these people, as a disclosure and as the study's rows."""
         what, about = "who is at all parties, to all parties", common.tag(self._digest)
         self._store.disclose(self._digest, what, len(common.order), about)
         self._store.agree(self._digest, len(common.order))
-        return {}
 
     def _only(self, common: bytes) -> Alignment:
         chosen = np.unpackbits(np.frombuffer(common, dtype=np.uint8), count=len(self._tags)).astype(bool)
@@ -119,7 +131,7 @@ class Matcher(Responder):
 def match(
     proposal: Proposal,
     transport: Transport,
-    progress: Callable[[int, str], None] | None = None,
+    progress: Progress | None = None,
     fix: Callable[[bytes], None] | None = None,
 ) -> int:
     """The coordinator's side: how many people all parties have. It may be called again after an error.
@@ -127,18 +139,8 @@ def match(
     `fix` gets a fingerprint of all tags before anybody is told who is common, and raises if it was another before: a
     party that comes again with other ids would learn of each whether all others have it.
     """
-    names = proposal.names
-
-    def asked(number: int, arrays: Mapping[str, Arrays]) -> dict[str, Arrays]:
-        if progress is not None:
-            progress(number, STEPS[number])
-        requests = {
-            name: messages.write(Request(proposal.digest, name, number, STEPS[number], arrays[name])) for name in names
-        }
-        replies = heard(proposal.digest, dict.fromkeys(names, number), requests, transport.exchange(requests))
-        return {name: reply.arrays if isinstance(reply, Reply) else {} for name, reply in replies.items()}
-
-    told = asked(0, {name: {} for name in names})
+    names, rounds = proposal.names, Rounds(proposal.digest, STEPS, transport, progress)
+    told = rounds.ask(0, {name: {} for name in names})
     tags = {name: _checked_tags(name, told[name]) for name in names}
     masks = intersection(list(tags.values()))
     n_rows = int(masks[0].sum())
@@ -147,24 +149,30 @@ def match(
     if fix is not None:
         fix(hashlib.sha256(messages.write_arrays(tags)).digest())
     masked = {name: {"mask": np.packbits(mask)} for name, mask in zip(names, masks, strict=True)}
-    sealed = asked(1, masked)
-    seals = np.stack([_taken(name, sealed[name], "seal", (_SEAL_BYTES,)) for name in names])
-    asked(2, {name: {"seals": seals} for name in names})
+    sealed = rounds.ask(1, masked)
+    seals = np.stack([taken(name, sealed[name], "seal", (SEAL_BYTES,)) for name in names])
+    rounds.ask(2, {name: {"seals": seals} for name in names})
     return n_rows
 
 
-def matched(proposal: Proposal, parties: Sequence[Party], folder: Path | None = None) -> list[Party]:
-    """The parties of one process with the rows of their common people, in one order."""
+def matched(
+    proposal: Proposal,
+    parties: Sequence[Party],
+    folder: Path | None = None,
+    kind: type[Matcher] = Matcher,
+    find: Callable[[Proposal, Transport], int] = match,
+) -> list[Party]:
+    """The parties of one process with the rows of their common people, in one order; `kind` and `find` say how."""
     without = [str(party.name) for party in parties if party.alignment is None]
     if without:
         raise ValueError(f"people are matched by ids, with a secret that parties share; without: {', '.join(without)}")
     matchers = [
-        Matcher(proposal, str(party.name), party.alignment, folder and folder / "parties" / f"{party.name}.disclosures")
+        kind(proposal, str(party.name), party.alignment, folder and folder / "parties" / f"{party.name}.disclosures")
         for party in parties
         if party.alignment is not None
     ]
     try:
-        match(proposal, InProcess(matchers))
+        find(proposal, InProcess(matchers))
         return [party.common(matcher.common) for party, matcher in zip(parties, matchers, strict=True)]
     finally:
         for matcher in matchers:
@@ -195,17 +203,17 @@ def _checked_tags(name: str, answer: Arrays) -> NDArray[np.uint8]:
     return tags
 
 
-def _taken(name: str, answer: Arrays, what: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def taken(name: str, answer: Arrays, what: str, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     array = answer.get(what)
     if set(answer) != {what} or array is None or array.dtype != np.uint8 or array.shape != shape:
         raise RefusedError(f"party {name!r} did not answer with its {what}")
     return array
 
 
-def _only_arrays(told: Arrays, names: set[str]) -> None:
+def only_arrays(told: Arrays, names: set[str]) -> None:
     if set(told) != names:
         raise RefusedError("the request has not the arrays of its round")
 
 
-def _bytes(data: bytes) -> NDArray[np.uint8]:
+def as_bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)

@@ -38,7 +38,9 @@ def fitted_model(outcome: Outcome, study: Study) -> Estimator:
     kind = _ESTIMATORS[study.loss]
     agreed = {field.name: getattr(study, field.name) for field in fields(study)}
     agreed["align"] = next(align for align, kind in MEMBERSHIPS.items() if kind == study.membership)
-    agreed |= {name: clone(agreed[name]) for name in ("protocol", "sketch")}  # which may be set to something else again
+    agreed |= {
+        name: clone(agreed[name]) for name in ("protocol", "sketch", "evaluation") if agreed[name]
+    }  # which may be set to something else again
     model = kind(**{name: agreed[name] for name in kind().get_params(deep=False) if name in agreed})
     if study.classes is not None:
         model.classes_ = np.array(study.classes)  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ import hmac
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +33,6 @@ from tacit.federated.returned import Part, Returned
 from tacit.federated.store import BESIDE, Entry, Greeting
 from tacit.federated.study import Study
 from tacit.privacy import Gate, Guarantee, PlanViolationError, Promise
-from tacit.privacy.events import composed
 
 HELLO = "hello"  # the step of round 0, in which nothing is released
 
@@ -92,17 +92,14 @@ class Node(Responder):
 
     def spent(self) -> Guarantee | None:
         """What this party's own releases so far gave away, from its ledger alone; None before the first one."""
-        ledger = self.ledger()
-        if not ledger:
+        made: Counter[str] = Counter()
+        for entry in self.ledger():
+            if entry.kind != BESIDE:
+                made[entry.release] += entry.count
+        if not made:
             return None
-        planned = {release.name: release for release in self.plan.plan.releases}
-        parts = (
-            replace(planned[entry.release], count=entry.count).event(entry.multiplier)
-            for entry in ledger
-            if entry.kind != BESIDE
-        )
         own = replace(self.plan, solver=f"party {self.name} of {self.plan.solver}")
-        return own.spent(composed(parts), seeded=self._seeded)
+        return own.spent(own.made(made).event, seeded=self._seeded)
 
     def ends_with(self, content: bytes | None) -> bool:
         """Whether this is the study's farewell; `returned` is what was in it."""

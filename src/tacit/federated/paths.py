@@ -21,7 +21,7 @@ class PathMixin:
         """Models of other l1 radii, from the moments that `fit` released; this costs no budget.
 
         Of the protocol "marginals", after `fit` in the same process: model files do not hold moments. To choose a
-        radius by scores of the same people, use a private metric, which has a budget of its own.
+        radius, let the study hold out people (`Evaluation`).
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ what a party told is one disclosure.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,17 +21,16 @@ from numpy.typing import NDArray
 from tacit._types import Floats
 from tacit.federated import messages
 from tacit.federated.alignment import Alignment
-from tacit.federated.coordinator import heard
 from tacit.federated.disclosures import DisclosureStore
 from tacit.federated.messages import Reply, Request
 from tacit.federated.protocols.base import Arrays, RefusedError
-from tacit.federated.protocols.marginals.masked.seals import CODE_BYTES, KEY_BYTES, Hello, Sealer
+from tacit.federated.protocols.marginals.masked.seals import AROUND, CODE_BYTES, KEY_BYTES, Hello, Sealer
 from tacit.federated.responder import Responder
+from tacit.federated.rounds import Progress, Rounds
 from tacit.federated.transports import Transport
 
 STEPS = ("people", "margins", "boxes")
 _TAG_BYTES = 32
-_AROUND = 28  # bytes of a box beside what is in it
 _DOMAIN = b"tacit.federated scores:"
 _LARGEST = 1e300  # of a margin: sums of them stay finite
 
@@ -119,7 +118,7 @@ class Scorer(Responder):
         others = [name for name in self._parties if name != self.name]
         if set(told) != {"keys", "codes", "boxes"}:
             raise RefusedError("the request has not the arrays of its round")
-        size = _AROUND + _TAG_BYTES + 8 * self._margins.size
+        size = AROUND + _TAG_BYTES + 8 * self._margins.size
         keys, codes, boxes = (
             _rows(told, what, (len(others), width))
             for what, width in (("keys", KEY_BYTES), ("codes", CODE_BYTES), ("boxes", size))
@@ -143,22 +142,12 @@ def score(
     recipient: str,
     parties: Sequence[str],
     transport: Transport,
-    progress: Callable[[int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """The coordinator's side: how many parties sent margins. It may be called again after an error."""
-    digest = digest_of(study, recipient, parties)
-
-    def asked(number: int, arrays: Mapping[str, Arrays]) -> dict[str, Arrays]:
-        if progress is not None:
-            progress(number, STEPS[number])
-        requests = {
-            name: messages.write(Request(digest, name, number, STEPS[number], told)) for name, told in arrays.items()
-        }
-        replies = heard(digest, dict.fromkeys(requests, number), requests, transport.exchange(requests))
-        return {name: reply.arrays if isinstance(reply, Reply) else {} for name, reply in replies.items()}
-
+    rounds = Rounds(digest_of(study, recipient, parties), STEPS, transport, progress)
     others = [name for name in parties if name != recipient]
-    people = asked(0, {name: {} for name in parties})
+    people = rounds.ask(0, {name: {} for name in parties})
     tags = {name: _taken(people[name], "tag", (_TAG_BYTES,)) for name in parties}
     unlike = [name for name in others if tags[name] != tags[recipient]]
     if unlike:
@@ -169,7 +158,7 @@ def score(
     hello = {what: people[recipient].get(what, np.zeros(0)) for what in ("key", "code")}
     if not others:
         raise ValueError("scores are sent between parties: there must be at least two")
-    told = asked(1, dict.fromkeys(others, hello))
+    told = rounds.ask(1, dict.fromkeys(others, hello))
     boxes = [told[name].get("box", np.zeros(0)) for name in others]
     if len({box.shape for box in boxes}) > 1 or boxes[0].ndim != 1:
         raise RefusedError("the parties' boxes are not of one size")
@@ -178,7 +167,7 @@ def score(
         "codes": np.stack([_bytes(_taken(told[name], "code", (CODE_BYTES,))) for name in others]),
         "boxes": np.stack(boxes),
     }
-    asked(2, {recipient: sent})
+    rounds.ask(2, {recipient: sent})
     return len(others)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from tacit.bounding.magnitudes import LIMIT
 from tacit.federated.classes import agreed_classes
+from tacit.federated.evaluation import Evaluation, agreed_evaluation, agreed_radii, check_evaluation
 from tacit.federated.members import Member, check_name
 from tacit.federated.options import (
     Marginals,
@@ -34,7 +35,7 @@ Labels = Literal["shared", "sketched", "held"]
 Membership = Literal["same", "agreed"]
 
 WIRE_VERSION = 3  # of messages and of the meaning of a study; parties of different versions do not talk
-MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed"}  # by what estimators call `align`
+MEMBERSHIPS: dict[str, Membership] = {"same": "same", "common": "agreed", "psi": "agreed"}  # by estimators' `align`
 MATCHED = "protects the values of the N matched people; who matches, and N, are disclosed exactly"
 _LARGEST, _SMALLEST = 1e20, 1e-20  # of declared numbers: sums over rows of products of several of them stay finite
 
@@ -53,8 +54,9 @@ class Study:
         The parties, in the order of the coefficients.
     n_rows : int
         How many people the rows are about: public, and the same at every party.
-    l1_radius : float
-        The l1 norm that the coefficients may have together, in the users' units.
+    l1_radius : float or tuple of float
+        The l1 norm that the coefficients may have together, in the users' units; several to choose from by an
+        `evaluation`.
     epsilon, delta, adjacency
         The budget of everything that crosses the network; delta None is n_rows^-1.5. Rows have public places, the same
         at every party: under "add-remove" a row that is absent leaves its place empty, and the others stay in theirs.
@@ -81,13 +83,15 @@ class Study:
     membership : {"same", "agreed"}
         "same": all parties hold the same people. "agreed": the people whom all parties have in common were found
         before, which told the parties who they are, and the coordinator how many; all agreed to that.
+    evaluation : Evaluation, optional
+        A share of the people that is held out, to judge models on.
     """
 
     name: str
     loss: LossName
     members: tuple[Member, ...]
     n_rows: int
-    l1_radius: float
+    l1_radius: Any  # a number, or several in a tuple
     epsilon: float = 1.0
     delta: float | None = None
     adjacency: Adjacency = "add-remove"
@@ -100,6 +104,7 @@ class Study:
     sketch: Sketching = field(default_factory=Sketching)
     random_state: int | None = None
     membership: Membership = "same"
+    evaluation: Evaluation | None = None
 
     def __post_init__(self) -> None:
         check_name("a study", self.name)
@@ -132,7 +137,8 @@ class Study:
         self._check_columns()
         self._check_optional()
         put(self, "n_rows", checks.count("n_rows", self.n_rows))
-        put(self, "l1_radius", _size("l1_radius", self.l1_radius))
+        put(self, "l1_radius", agreed_radii(self.l1_radius, _size))
+        put(self, "evaluation", agreed_evaluation(self.evaluation))
         # n^-1.5 by operations that round the same way on every machine: it is in the digest.
         delta = 1.0 / (self.n_rows * math.sqrt(self.n_rows)) if self.delta is None else self.delta
         budget = Budget.for_rows(self.n_rows, self.epsilon, delta, self.adjacency, stacklevel=4)
@@ -150,6 +156,7 @@ class Study:
         if not isinstance(self.fit_intercept, bool):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         put(self, "classes", agreed_classes(self))
+        check_evaluation(self.evaluation, self.radii, self.loss, self.labels, self.protocol, self.outputs)
         if self.random_state is not None:
             put(self, "random_state", whole_seed(self.random_state))
 
@@ -175,6 +182,11 @@ class Study:
             )
         if self.label_holder in self.optional:
             raise ValueError(f"{self.label_holder!r} speaks for the labels: it is required. Name a party last that is")
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """The l1 radii of the study's models: one, or those to choose from."""
+        return self.l1_radius if isinstance(self.l1_radius, tuple) else (self.l1_radius,)
 
     @property
     def optional(self) -> frozenset[str]:
@@ -246,8 +258,10 @@ class Study:
         return json.loads(json.dumps(values))
 
     def _values(self) -> dict[str, Any]:
-        """The values of all fields; the protocol's with its name."""
+        """The values of all fields; the protocol's with its name, and no evaluation where there is none."""
         values = asdict(self)
+        if self.evaluation is None:
+            del values["evaluation"]
         return values | {"protocol": {"name": self.protocol.name} | values["protocol"]}
 
     @cached_property
@@ -285,8 +299,8 @@ class Study:
     def from_toml(cls, path: Path | str) -> "Study":
         """The study in the `[study]` table of a file; tables beside it are not read.
 
-        Its parties are in `[[study.members]]`, the options of its protocol and its sketch in `[study.protocol]` and
-        `[study.sketch]`.
+        Its parties are in `[[study.members]]`, the options of its protocol, its sketch and its evaluation in
+        `[study.protocol]`, `[study.sketch]` and `[study.evaluation]`.
         """
         agreed = table_of(path, "study")
         if not isinstance(agreed, dict):
@@ -296,7 +310,9 @@ class Study:
     def to_toml(self) -> str:
         """The text that `from_toml` reads, with every agreed value written out."""
         values = self._values()
-        tables = {f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch")}
+        tables = {
+            f"[study.{name}]": values.pop(name) for name in ("protocol", "sketch", "evaluation") if name in values
+        }
         members = values.pop("members")
         lines = toml_table("[study]", values)
         for header, content in tables.items():

@@ -3,10 +3,10 @@
 from tacit.estimators.wording import BUDGET, RANDOM
 
 _AGREED = f"""{BUDGET}
-    l1_radius : float
+    l1_radius : float or list of float
         The l1 norm that all coefficients may have together, of more than two classes those of each; in the users'
         units, or where columns go by name, of columns that are scaled to a size of about 1. It must be declared: a
-        good radius depends on the data, and no public rule finds one.
+        good radius depends on the data, and no public rule finds one. Of several, an `evaluation` chooses.
     labels : {{"shared", "sketched", "held"}}, default="shared"
         "shared": every party holds the labels (in one process, those of the parties that have them are handed to the
         others); they are protected against the coordinator and the world, not against the parties. "sketched": one
@@ -25,9 +25,13 @@ _OPTIONS = f"""entry_bound : float, default=None
         Whether there is an intercept; it is not in the l1 ball.
     sketch : {{"sparse-sign", "gaussian"}} or Sketching, default="sparse-sign"
         The public matrix that compresses columns; an object for its size and its seed.
-    align : {{"same", "common"}}, default="same"
+    align : {{"same", "common", "psi"}}, default="same"
         "same": all parties hold the same rows. "common": the people whom all parties have, by their ids, which each
         party must have with the secret; the parties get to know who they are, and that is not covered by the guarantee.
+        "psi": the same of two parties, by a private set intersection (`pip install 'tacit[psi]'`).
+    evaluation : Evaluation, default=None
+        A share of the people that is held out, to judge models on and to choose between l1 radii; they cost people, and
+        no budget. Of the protocol "marginals": for the squared loss, and for the logistic loss with masked products.
     directory : path, default=None
         Where the parties and the coordinator keep their journals. A fit that was interrupted goes on from there, and
         one that was done is given back without releasing anything. None: in memory.
@@ -67,6 +71,8 @@ ATTRIBUTES = """coefs_ : dict of ndarray
         How much each party sent.
     left_ : tuple of str
         The parties that were not required, and left: the model has no columns of theirs.
+    evaluation_ : HeldOut
+        What was released of the models on the people who were held out, if there are any.
 
     Notes
     -----

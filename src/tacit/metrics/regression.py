@@ -87,7 +87,7 @@ class SquaredErrors(BoundedSums):
         if self.r2:
             variance = (1.0 + means[2]) / 2 - means[1] ** 2
             variance_noise = math.hypot(noise[2] / 2, 2.0 * means[1] * noise[1])
-            found["r2"] = _explained(error, error_noise, variance, variance_noise)
+            found["r2"] = explained(error, error_noise, variance, variance_noise)
         return found
 
     def _scaled(self, values: Floats) -> Floats:
@@ -95,7 +95,8 @@ class SquaredErrors(BoundedSums):
         return np.clip((np.clip(values, self.low, self.high) - centre) / self.half, -1.0, 1.0)
 
 
-def _explained(error: float, error_noise: float, variance: float, variance_noise: float) -> Reading:
+def explained(error: float, error_noise: float, variance: float, variance_noise: float) -> Reading:
+    """R2 from an error and a variance; undefined unless the variance stands out of its noise."""
     if variance <= max(_STANDS_OUT * variance_noise, _ROUNDING):
         return Reading(math.nan, math.inf)
     left = error / variance

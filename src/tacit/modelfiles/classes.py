@@ -113,6 +113,7 @@ _FEDERATED = (
     *("coef_", "coefs_", "intercept_", "features_", "entry_bounds_", "row_norms_", "plan_", "n_features_in_"),
     *("n_rounds_", "uplink_bytes_"),
 )
+_MAYBE = (NAMES, "units_", "left_", "evaluation_")
 
 CLASSES: dict[str, Entry] = {
     entry.kind.__name__: entry
@@ -139,11 +140,9 @@ CLASSES: dict[str, Entry] = {
         *(Entry(kind, ("n_features_in_", "categories_"), sizes.row_step, guaranteed=False) for kind in ENCODERS),
         Entry(HashingVectorizer, (), sizes.row_step, guaranteed=False, optional=()),
         Entry(Passthrough, (), lambda _: {}, guaranteed=False, optional=()),
-        Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), sizes.federated, optional=(NAMES, "units_", "left_")),
-        Entry(
-            FederatedLogisticRegression, (*_FEDERATED, "classes_"), sizes.federated, optional=(NAMES, "units_", "left_")
-        ),
-        Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), sizes.federated, optional=(NAMES, "units_", "left_")),
+        Entry(FederatedLasso, (*_FEDERATED, "y_bounds_"), sizes.federated, optional=_MAYBE),
+        Entry(FederatedLogisticRegression, (*_FEDERATED, "classes_"), sizes.federated, optional=_MAYBE),
+        Entry(FederatedLinearSVC, (*_FEDERATED, "classes_"), sizes.federated, optional=_MAYBE),
         Entry(TableModel, (), sizes.table_model, parts=("model",), guaranteed=False),
     )
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.bounding.declared import DeclaredScale
 from tacit.estimators import PrivatePipeline
+from tacit.federated.evaluation import HeldOut
 from tacit.federated.models import study_of
 from tacit.federated.units import Units
 from tacit.modelfiles.pipelines import check_encoder, check_pipeline
@@ -183,6 +184,9 @@ def federated(model: Any) -> Sizes:
     if not hasattr(model, "classes_"):
         _bounds(model)
     _count(model.n_rounds_, "n_rounds_")
+    found = getattr(model, "evaluation_", None)
+    if (found is None) != (model.evaluation is None) or not isinstance(found, HeldOut | None):
+        raise ValueError("evaluation_ must be what a study with an evaluation said of its models")
     if not isinstance(model.verbose, bool):
         _count(model.verbose, "verbose")
     study_of(model)

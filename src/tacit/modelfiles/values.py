@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from tacit.federated import FeatureSharing, Marginals, Sketching
+from tacit.federated import Evaluation, FeatureSharing, HeldOut, Marginals, Sketching
 from tacit.federated.units import Units
 from tacit.modelfiles.arrays import Json, fields, read_array, read_float, shape_of, written_array, written_float
 from tacit.modelfiles.rowsteps import NUMBER_KINDS, ROW_STEPS, read_function, read_kind, written_function
@@ -28,7 +28,7 @@ from tacit.privacy.texts import HARMLESS, harmless
 from tacit.solvers import SOLVERS
 from tacit.solvers.pca import PCA_SOLVERS
 
-_FEDERATED = (FeatureSharing, Marginals, Sketching)
+_FEDERATED = (Evaluation, FeatureSharing, Marginals, Sketching)
 OPTIONS: dict[str, type] = {kind.__name__: kind for kind in (*SOLVERS.values(), *PCA_SOLVERS.values(), *_FEDERATED)}
 """Classes of parameters that are objects, such as `solver=Dual(batch_size=100)`, by the name that a file has."""
 
@@ -38,7 +38,9 @@ LATER: dict[str, frozenset[str]] = {
     "LinearSVC": _LINEAR | {"class_weight"},
     **dict.fromkeys(("LinearRegression", "Ridge", "Lasso", "ElasticNet"), _LINEAR),
     **dict.fromkeys(("PCA", "PrivateScaler"), _LINEAR),
-    **dict.fromkeys(("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align"})),
+    **dict.fromkeys(
+        ("FederatedLasso", "FederatedLogisticRegression", "FederatedLinearSVC"), frozenset({"align", "evaluation"})
+    ),
     "Coordinate": frozenset({"smoothness_share", "coef_init", "intercept_init", "rescale", "keep_path"}),
     "Dual": frozenset({"averaging", "least_penalty", "damping"}),
     "FeatureSharing": frozenset({"sampling", "tau", "blocks", "choosing", "seed"}),
@@ -96,6 +98,8 @@ def written(value: Any, where: str) -> Json:
         return {"coded": {key: written(part, where) for key, part in vars(value).items()}}
     if isinstance(value, Units):
         return {"units": value.to_dict()}
+    if isinstance(value, HeldOut):
+        return {"held_out": {name: written(part, f"{where}.{name}") for name, part in vars(value).items()}}
     if isinstance(value, Promise):
         return {"plan": _written_plan(value)}
     if OPTIONS.get(type(value).__name__) is type(value):
@@ -214,6 +218,11 @@ def _read_units(content: Json, where: str) -> Units:
     return Units.from_dict(fields(content, {"columns", "found", "numbers"}, where))
 
 
+def _read_held_out(content: Json, where: str) -> HeldOut:
+    told = fields(content, set(HeldOut.__dataclass_fields__), where)
+    return HeldOut(**{name: read(part, where) for name, part in told.items()})
+
+
 def _read_tuple(content: Json, where: str) -> tuple[Any, ...]:
     if not isinstance(content, list):
         raise ValueError(f"{where} must hold a list")
@@ -244,6 +253,7 @@ _READERS: dict[str, Callable[[Json, str], Any]] = {
     "dict": _read_dict,
     "float": read_float,
     "function": read_function,
+    "held_out": _read_held_out,
     "items": _read_items,
     "kind": read_kind,
     "options": _read_options,

@@ -23,15 +23,12 @@ from scipy.optimize import brentq
 from tacit.privacy import accounting, events, gdp
 from tacit.privacy.budget import Budget
 from tacit.privacy.estimate import estimated_epsilon
-from tacit.privacy.plan import Plan, Release
+from tacit.privacy.plan import GAUSSIAN_EQUIVALENT, Plan, Release
 
 _COARSER = (20, 5, 2, 1)  # spacings that a search may use, in units of the accountant's own
 _SPACING_COST = 0.005  # stop refining when the discretisation costs less than this part of epsilon
 _LANDING = 0.995  # the search ends between this part of the epsilon asked for and all of it
 _FULL = 0.999  # fixed releases that take more than this leave too little to share out
-# Kinds known by their zCDP: what the multiplier times this would cost as the multiplier of a Gaussian. A selection is
-# e0^2 / 8 = rho, and a Gaussian 1 / (2 z^2).
-_GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.OBJECTIVE_COST)}
 _SMOOTH = 12  # evaluations after which a search that has not ended meets a jump, and halves
 _JUMP = 1e-4  # part of the noise to which such a jump is found
 _FARTHEST = 12.0  # a search goes no farther than a factor of exp(12) from its start
@@ -89,7 +86,7 @@ def _proportions(plan: Plan) -> Multipliers:
 def _at_share(release: Release, share: float) -> float:
     # For sampled releases this is the central limit theorem where there is much noise.
     unit = math.sqrt(release.count / share) * release.sampling
-    return unit / _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
+    return unit / GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
 
 
 def _at_scale(plan: Plan, proportions: Multipliers, scale: float) -> Multipliers:
@@ -99,9 +96,9 @@ def _at_scale(plan: Plan, proportions: Multipliers, scale: float) -> Multipliers
 
 def _closed_form_scale(plan: Plan, budget: Budget) -> float:
     """Spend what the fixed releases leave of mu^2, or of 2 rho where something is known by its zCDP only."""
-    by_zcdp = any(r.kind in _GAUSSIAN_EQUIVALENT for r in plan.releases)
+    by_zcdp = any(r.kind in GAUSSIAN_EQUIVALENT for r in plan.releases)
     capacity = 2.0 * budget.rho if by_zcdp else _mu_for_recomputation(plan, budget) ** 2
-    fixed = sum(_spent(r, r.multiplier) for r in plan.releases if r.multiplier is not None)
+    fixed = sum(r.spends(r.multiplier) for r in plan.releases if r.multiplier is not None)
     if fixed >= capacity:
         raise BudgetExceededError(_too_much(budget))
     return 1.0 / math.sqrt(capacity - fixed)
@@ -118,12 +115,6 @@ def _mu_for_recomputation(plan: Plan, budget: Budget) -> float:
     cut_off = min(0.01 * budget.delta, 2e-15 * (1 + len(plan.releases)))
     overstated = min(0.005, 1e-7 + 4e-8 * len(plan.releases) / budget.epsilon / budget.epsilon)
     return gdp.mu_from_budget(budget.epsilon * (1.0 - overstated), budget.delta - cut_off)
-
-
-def _spent(release: Release, multiplier: float) -> float:
-    """What all `count` releases take of mu^2 (of 2 rho for what is known by its zCDP)."""
-    unit = multiplier * _GAUSSIAN_EQUIVALENT.get(release.kind, 1.0)
-    return release.count / unit / unit
 
 
 def _searched_scale(plan: Plan, budget: Budget, proportions: Multipliers) -> float:
@@ -174,7 +165,7 @@ def _central_limit_scale(plan: Plan, budget: Budget, proportions: Multipliers) -
         total = 0.0
         multipliers = _at_scale(plan, proportions, math.exp(log_scale))
         for release, z in zip(plan.releases, multipliers, strict=True):
-            cost = _spent(release, z)  # of a sample no more than of all rows
+            cost = release.spends(z)  # of a sample no more than of all rows
             if release.sampling < 1:
                 cost = min(cost, release.sampling**2 * release.count * math.expm1(min(z**-2, 500.0)))
             elif release.kind == "laplace":  # which is (1/z)-DP, and mu^2 is about 2 epsilon where both are large

@@ -10,7 +10,7 @@ out noise.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -21,6 +21,10 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.guarantee import Guarantee
 
 Kind = Literal["gaussian", "laplace", "exponential", "objective", "thresholded"]
+
+# Kinds known by their zCDP: what the multiplier times this would cost as the multiplier of a Gaussian. A selection is
+# e0^2 / 8 = rho, and a Gaussian 1 / (2 z^2).
+GAUSSIAN_EQUIVALENT = {"exponential": 2.0, "objective": 1.0 / math.sqrt(events.OBJECTIVE_COST)}
 
 TAIL = 0.01
 """The part of delta that thresholded counts take beside their event."""
@@ -89,6 +93,11 @@ class Release:
         if self.multiplier is not None:
             object.__setattr__(self, "multiplier", checks.positive("multiplier", self.multiplier))
 
+    def spends(self, multiplier: float) -> float:
+        """What all `count` releases take of mu^2 at this noise multiplier; of 2 rho if it is known by its zCDP."""
+        unit = multiplier * GAUSSIAN_EQUIVALENT.get(self.kind, 1.0)
+        return self.count / unit / unit if unit > 0.0 else math.inf
+
     def event(self, multiplier: float) -> DpEvent:
         """What all `count` releases cost together at this noise multiplier."""
         if self.kind in ("gaussian", "thresholded"):
@@ -139,10 +148,11 @@ class Plan:
     *releases : Release
         With names of their own.
     views : sequence of sequences of float, optional
-        For releases that nobody sees as they are: for each of those who look, the part of the cost (of mu^2) of every
-        release that counts against them, from 0 to 1. The plan costs what the view costs that sees most. Parts below 1
-        are for Gaussian releases of all rows, with a share. That a view sees no more is for its protocol to prove.
-        None: everyone sees everything.
+        For releases that nobody sees as they are, or that are not about everybody: for each of those who look, and for
+        each group of people, the part of the cost (of mu^2) of every release that counts, from 0 to 1. The plan costs
+        what the view costs that sees most. Parts between 0 and 1 are for Gaussian releases of all rows, with a share,
+        and 0 is not for Laplace releases nor for samples. That a view sees no more is for its protocol to prove. None:
+        everyone sees everything, and all of it is about the same people.
     """
 
     releases: tuple[Release, ...]
@@ -166,8 +176,8 @@ class Plan:
         for view in self.views:
             for release, part in zip(releases, view, strict=True):
                 checks.closed_unit("a part of a view", part)
-                plain = release.kind == "gaussian" and release.sampling == 1.0 and release.share is not None
-                if part < 1.0 and not plain:
+                shared = release.kind != "laplace" and release.sampling == 1.0 and release.share is not None
+                if part < 1.0 and not (shared and (part == 0.0 or release.kind == "gaussian")):
                     raise ValueError(f"release {release.name!r} is not one that a view can see a part of")
         unseen = [r.name for r, *parts in zip(releases, *self.views, strict=True) if parts and not any(parts)]
         if unseen:
@@ -181,15 +191,35 @@ class Plan:
         return Plan(*self.releases, *other.releases)
 
     def event(self, multipliers: Sequence[float]) -> DpEvent:
-        """What the whole plan costs with these noise multipliers, one for each release; in the view that sees most."""
+        """What the whole plan costs with these noise multipliers, one for each release; in the view that sees most.
+
+        The others cost no more in mu^2 and, if anything is known by its zCDP only, in rho. If that is in another view
+        than the dearest, the event says no more of any than its zCDP, which is that of the dearest.
+        """
         made = list(zip(self.releases, multipliers, strict=True))
         if not self.views:
             return events.composed(r.event(z) for r, z in made)
-        seen = [
-            [(r, z / math.sqrt(part)) for (r, z), part in zip(made, view, strict=True) if part] for view in self.views
-        ]
-        costs = [sum(math.inf if z == 0.0 else r.count / z / z for r, z in view) for view in seen]
-        return events.composed(r.event(z) for r, z in seen[costs.index(max(costs))])
+        view = self.views[self._dearest(multipliers)]
+        seen = [(r, z / math.sqrt(part)) for (r, z), part in zip(made, view, strict=True) if part]
+        by_zcdp = {r.kind for r in self.releases} & set(GAUSSIAN_EQUIVALENT)
+        if by_zcdp and not by_zcdp & {r.kind for r, _ in seen}:
+            return events.exponential(2.0 * math.sqrt(self.spends(multipliers)))
+        return events.composed(r.event(z) for r, z in seen)
+
+    def spends(self, multipliers: Sequence[float]) -> float:
+        """What the view that sees most takes of mu^2; of 2 rho if it holds what is known by its zCDP."""
+        return self._costs(multipliers)[self._dearest(multipliers)]
+
+    def _dearest(self, multipliers: Sequence[float]) -> int:
+        """The number of the view that sees most; the first of those that see as much."""
+        costs = self._costs(multipliers)
+        return costs.index(max(costs))
+
+    def _costs(self, multipliers: Sequence[float]) -> list[float]:
+        """What each view costs."""
+        each = [release.spends(z) for release, z in zip(self.releases, multipliers, strict=True)]
+        views = self.views or ((1.0,) * len(each),)
+        return [math.fsum(part * cost for part, cost in zip(view, each, strict=True) if part) for view in views]
 
     @property
     def shared(self) -> float:
@@ -241,13 +271,27 @@ class Promise:
         raise KeyError(f"no release named {name!r} in the plan; it has {', '.join(r.name for r in self.plan.releases)}")
 
     def part(self, prefix: str) -> "Promise":
-        """The releases whose names begin with `prefix`, named without it; multipliers are those of the whole plan."""
-        own = [
-            (replace(release, name=release.name.removeprefix(prefix)), multiplier)
-            for release, multiplier in zip(self.plan.releases, self.multipliers, strict=True)
-            if release.name.startswith(prefix)
-        ]
-        return replace(self, plan=Plan(*(release for release, _ in own)), multipliers=tuple(z for _, z in own))
+        """The releases whose names begin with `prefix`, named without it; multipliers are those of the whole plan.
+
+        Of views it keeps which releases are in one together: those of one owner are seen whole.
+        """
+        names = [release.name for release in self.plan.releases]
+        own = self._some([place for place, name in enumerate(names) if name.startswith(prefix)])
+        renamed = [replace(release, name=release.name.removeprefix(prefix)) for release in own.plan.releases]
+        return replace(own, plan=Plan(*renamed, views=own.plan.views))
+
+    def made(self, counts: Mapping[str, int]) -> "Promise":
+        """The releases that were made so far, each so often."""
+        own = self._some([place for place, release in enumerate(self.plan.releases) if counts.get(release.name)])
+        renewed = [replace(release, count=counts[release.name]) for release in own.plan.releases]
+        return replace(own, plan=Plan(*renewed, views=own.plan.views))
+
+    def _some(self, places: Sequence[int]) -> "Promise":
+        """The releases at these places of the plan."""
+        seen = dict.fromkeys(tuple(float(view[place] > 0.0) for place in places) for view in self.plan.views)
+        views = [view for view in seen if any(view) and not any(_within(view, other) for other in seen)]
+        plan = Plan(*(self.plan.releases[place] for place in places), views=views if len(views) > 1 else ())
+        return replace(self, plan=plan, multipliers=tuple(self.multipliers[place] for place in places))
 
     def guarantee(self, *, seeded: bool) -> Guarantee:
         """The statement that holds if no more than the plan is released; `seeded`: with noise from a seed."""
@@ -261,3 +305,8 @@ class Promise:
         whole = self.guarantee(seeded=seeded)
         epsilon = accounting.epsilon_of(event, whole.delta_of_event) if self.budget.is_private else whole.epsilon
         return replace(whole, epsilon=epsilon, event=event)
+
+
+def _within(view: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether one view sees less than the other, and nothing else."""
+    return view != other and all(part <= more for part, more in zip(view, other, strict=True))

@@ -265,7 +265,7 @@ def test_opened_sums_are_kept_in_place_of_rows():
     answers = {name: done.arrays(name) for name in SIZES}
     kept = coordinator.settled(done.protocol, answers)
     assert all("rows" not in answer for answer in kept.values())
-    before, after = (coordinator._opened(done.protocol, said) for said in (answers, kept))
+    before, after = (coordinator.opened(done.protocol, said) for said in (answers, kept))
     for pair, opened in before.items():
         np.testing.assert_array_equal(opened, after[pair])
     assert coordinator.settled(done.protocol, kept) is kept

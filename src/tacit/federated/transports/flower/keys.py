@@ -3,16 +3,20 @@
 No file is ever overwritten, and private ones can be read by their owner only.
 """
 
+import base64
+import hashlib
 import ipaddress
 import os
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -26,6 +30,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tacit.federated.transports.flower.network import LOOPBACK
 
 VALID_FOR = timedelta(days=365)
+_PAIR = b"tacit.federated pair:"
 
 
 def make_certificate(host: str, authority: Path, certificate: Path, key: Path) -> None:
@@ -67,12 +72,37 @@ def make_secret(path: Path) -> None:
 
 def read_public_key(path: Path) -> bytes:
     """A party's public key, as the engine spells it."""
-    return _spelled(path, load_ssh_public_key)
+    return _pem(_loaded(path, load_ssh_public_key))
 
 
 def read_private_key(path: Path) -> bytes:
     """The public half of a party's private key, as the engine spells it."""
-    return _spelled(path, lambda data: load_ssh_private_key(data, None).public_key())
+    return _pem(_loaded(path, _private).public_key())
+
+
+def pair_secret(private: Path, public: Path) -> bytes:
+    """What two parties share that have each other's public key: the same for both, and for nobody else.
+
+    It is Diffie-Hellman of the two key pairs. Whoever gets to choose one of the public keys knows it too.
+    """
+    own, other = _loaded(private, _private), _loaded(public, load_ssh_public_key)
+    both = sorted((_pem(own.public_key()), _pem(other)))
+    if both[0] == both[1]:
+        raise ValueError(f"{public} is the public key of this party itself; the other one's is needed")
+    if own.curve.name != other.curve.name:
+        raise ValueError(f"{public} is a key of another kind than `tacit federate keys` makes")
+    common = own.exchange(ec.ECDH(), other)
+    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=_PAIR + b"".join(both)).derive(common)
+
+
+def fingerprint(public: Path) -> str:
+    """What two people compare by telephone, as `ssh-keygen -l -f` shows it."""
+    return _shown(_loaded(public, load_ssh_public_key))
+
+
+def own_fingerprint(private: Path) -> str:
+    """The same of the public half of a private key."""
+    return _shown(_loaded(private, _private).public_key())
 
 
 def certificate_hosts(path: Path) -> set[str]:
@@ -85,14 +115,28 @@ def certificate_hosts(path: Path) -> set[str]:
     return {str(name.value) for name in names}
 
 
-def _spelled(path: Path, load: Callable[[bytes], object]) -> bytes:
+def _private(data: bytes) -> Any:
+    return load_ssh_private_key(data, None)
+
+
+def _loaded(path: Path, load: Callable[[bytes], Any]) -> Any:
+    """An elliptic curve key of a file."""
     try:
         key = load(path.read_bytes())
     except (ValueError, TypeError):
         key = None
-    if not isinstance(key, ec.EllipticCurvePublicKey):
+    if not isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey):
         raise ValueError(f"{path} does not hold a key as `tacit federate keys` makes them")
+    return key
+
+
+def _pem(key: ec.EllipticCurvePublicKey) -> bytes:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _shown(key: ec.EllipticCurvePublicKey) -> str:
+    blob = base64.b64decode(key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).split()[1])
+    return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:

@@ -53,7 +53,7 @@ def coordinate(agreed: MaskedAgreement) -> Rounds:
     boxes = np.stack([_bytes(name, second, BOXES, shape) for name in study.names])
     answers = yield {name: Question(PRODUCTS, {**hellos, BOXES: boxes}) for name in study.names}
 
-    covariance, slope, sums = _moments(agreed, _opened(agreed, answers))
+    covariance, slope, sums = _moments(agreed, opened(agreed, answers))
     if isinstance(mean, np.ndarray):
         covariance, slope = _in_classes(agreed, covariance, slope, mean)
     units = np.concatenate([np.full(member.n_features, norms[member.name]) for member in study.members])
@@ -87,7 +87,7 @@ def settled(agreed: MaskedAgreement, answers: Answers) -> Answers:
     return kept
 
 
-def _opened(agreed: MaskedAgreement, answers: Answers) -> Blocks:
+def opened(agreed: MaskedAgreement, answers: Answers) -> Blocks:
     """All second moments by pairs of parties, as sums over rows of norm 1; with each party's own constant column."""
     names, n, steps = agreed.study.names, agreed.study.n_rows, agreed.grid.steps
     found: Blocks = {}

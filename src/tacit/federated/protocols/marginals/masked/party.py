@@ -77,7 +77,11 @@ def seeds(agreed: MaskedAgreement, holding: Holding, question: Question, units: 
 
 def products(agreed: MaskedAgreement, holding: Holding, question: Question, gate: Gate, memory: Arrays) -> Answer:
     """The step "products": the block under a mask, the party's own moments, and its share of each product."""
-    masks = Masks.of(agreed, holding, question, memory)
+    return shares(agreed, Masks.of(agreed, holding, question, memory), holding, gate, memory)
+
+
+def shares(agreed: MaskedAgreement, masks: "Masks", holding: Holding, gate: Gate, memory: Arrays) -> Answer:
+    """All that a party says of its block, which must be the one that it remembers."""
     block, name, names = whole_block(agreed, holding, memory), holding.name, agreed.study.names
     if digest_of(block).tobytes() != memory[BLOCK].tobytes():
         raise RefusedError(f"the rows of {name!r} are rounded differently than before: go on where it began")
@@ -105,7 +109,9 @@ class Masks:
     transcript: bytes
 
     @classmethod
-    def of(cls, agreed: MaskedAgreement, holding: Holding, question: Question, memory: Arrays) -> "Masks":
+    def of(
+        cls, agreed: MaskedAgreement, holding: Holding, question: Question, memory: Arrays, step: str = PRODUCTS
+    ) -> "Masks":
         """From the boxes that the others closed for this party; anything but what it saw and sent is refused."""
         names, own = agreed.study.names, agreed.study.names.index(holding.name)
         sealer = _sealer(agreed, holding, memory)
@@ -119,7 +125,7 @@ class Masks:
             memory[SEED].tobytes() if k == own else sealer.opened(boxes[k, own].tobytes(), name, hellos[k])
             for k, name in enumerate(names)
         ]
-        return cls(agreed, tuple(found), transcript(agreed.study.digest, PRODUCTS, hellos, boxes.tobytes()))
+        return cls(agreed, tuple(found), transcript(agreed.study.digest, step, hellos, boxes.tobytes()))
 
     def mask(self, name: str) -> Words:
         """The mask of a party's block: from its own seed."""

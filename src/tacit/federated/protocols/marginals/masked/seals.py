@@ -31,7 +31,8 @@ from tacit.federated.protocols.marginals.masked.words import Words
 
 SEED_BYTES = KEY_BYTES = CODE_BYTES = 32
 _NONCE_BYTES, _TAG_BYTES = 12, 16
-BOX_BYTES = _NONCE_BYTES + SEED_BYTES + _TAG_BYTES
+AROUND = _NONCE_BYTES + _TAG_BYTES  # bytes of a box beside what is in it
+BOX_BYTES = SEED_BYTES + AROUND
 
 _HELLO, _BOX = b"tacit.federated masked hello:", b"tacit.federated masked box:"
 _TRANSCRIPT, _STREAM = b"tacit.federated masked transcript:", b"tacit.federated masked stream:"
