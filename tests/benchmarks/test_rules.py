@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
 from benchmarks.frame.records import Record
-from benchmarks.rules import coordinate, curvature, dual, judges, means, order, sharing, solvers, text
+from benchmarks.rules import coordinate, curvature, dual, judges, means, order, regressions, sharing, solvers, text
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -62,6 +62,18 @@ def test_steps_are_set_next_to_more_of_them(monkeypatch, tmp_path):
     told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| line", "| two"))]
     assert [len(row) for row in told] == [8, 8, 2, 2]
     assert all(float(row[1].rstrip(" |")) < 1e-6 for row in told[2:])
+
+
+def test_regressions_are_set_next_to_those_with_a_part_replaced(monkeypatch, tmp_path):
+    few = regressions.BENCHMARK.quick.but(judged=["noise 200 x 10, 3"], chose=["skewed 100 x 5, 1"], seeds=1)
+    monkeypatch.setattr(regressions.BENCHMARK, "quick", few)
+    rules = regressions.target.LabelScale.run, regressions.guard.is_due, regressions.target._CALM
+    regressions.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert (regressions.target.LabelScale.run, regressions.guard.is_due, regressions.target._CALM) == rules
+    page = (tmp_path / "regressions_rule.md").read_text()
+    told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| noise", "| skewed"))]
+    assert [len(row) for row in told] == [7, 7]
+    assert not any(part.startswith("+0.000") for part in told[0][4:])  # each part makes a difference
 
 
 def test_long_steps_are_set_next_to_safe_ones(monkeypatch, tmp_path):

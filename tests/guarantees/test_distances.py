@@ -147,6 +147,7 @@ EXACT += (
     "stopping point",
     "scale: moments",
     "scale: means",
+    "label: mean",
     "agreement",
 )
 

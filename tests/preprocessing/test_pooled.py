@@ -85,7 +85,7 @@ def plan_of(model, n, d):
 )
 def test_solvers_of_single_columns_pool_and_others_do_not(model, d, scales):
     names = set(plan_of(model, 60, d))
-    label = set() if isinstance(model, LogisticRegression) else {"label: magnitudes", "label: spread"}
+    label = set() if isinstance(model, LogisticRegression) else {"label: magnitudes", "label: spread", "label: mean"}
     assert names == scales | label
 
 

@@ -9,8 +9,8 @@ Each way has `releases` (its part of the plan, from public numbers alone) and `r
 - `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
   for all columns, and no centring.
 
-`LabelScale` does for the target of a regression what `MagnitudeScale` does for a column. Where a row norm bounds the
-rows see `tacit.bounding.norms`, where columns have declared bounds `tacit.bounding.declared`.
+For the target of a regression see `tacit.bounding.target`. Where a row norm bounds the rows see
+`tacit.bounding.norms`, where columns have declared bounds `tacit.bounding.declared`.
 
 Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
 one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
@@ -74,7 +74,7 @@ class MagnitudeScale:
         """Spend the releases; where they are noisy, the histograms of all columns are read together."""
         d, wide = self.d, np.full(self.d, magnitudes.WIDEST)
         rough, top = np.zeros(d), np.zeros(d, dtype=np.int64)
-        counts, noise = self._histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
+        counts, noise = self.histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
         read = self._outstanding(counts, noise)
         lost = np.flatnonzero(~read.any(axis=1))
         reader = Reader(self.n) if Reader.is_due(self.n, d, noise) else None
@@ -82,7 +82,7 @@ class MagnitudeScale:
         for j in np.flatnonzero(read.any(axis=1)).tolist():
             rough[j], top[j] = magnitudes.rough_centre(read[j], read[j] > 0.0)
         pooled = _fallback_scale(counts, noise)
-        counts, noise = self._histograms(
+        counts, noise = self.histograms(
             gate, f"{self.name}: spread", X, rough, top - magnitudes.BELOW, top + magnitudes.ABOVE
         )
         if reader is None:
@@ -106,7 +106,7 @@ class MagnitudeScale:
         keep = magnitudes.surviving(counts, noise, self.d, signed=True)
         return np.where(keep, np.maximum(counts, 0.0), 0.0)
 
-    def _histograms(
+    def histograms(
         self, gate: Gate, name: str, X: Table | Source, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
@@ -209,23 +209,3 @@ class PooledScale:
         scale = magnitudes.pooled_scale(noisy, magnitudes.surviving(noisy, noise, 1))
         lost = self.d if scale is None else 0
         return Scaling(np.zeros(self.d), np.full(self.d, scale or 1.0), magnitudes.LIMIT, lost, pooled=True)
-
-
-@dataclass(frozen=True)
-class LabelScale:
-    """Centre and scale of a regression's target: declared, or found like a column's."""
-
-    n: int
-    bounds: tuple[float, float] | None = None
-
-    def releases(self, share: float) -> tuple[Release, ...]:
-        """Two histograms, unless the bounds are declared."""
-        return () if self.bounds is not None else MagnitudeScale(self.n, 1, "label").releases(share)
-
-    def run(self, gate: Gate, y: Floats | Source) -> Scaling:
-        """Spend the releases, if any."""
-        if self.bounds is None:
-            return MagnitudeScale(self.n, 1, "label").run(gate, y if isinstance(y, Source) else y[:, None])
-        low, high = self.bounds
-        half = (high - low) / 2
-        return Scaling(np.array([low + half]), np.array([half / magnitudes.LIMIT]), magnitudes.LIMIT)
