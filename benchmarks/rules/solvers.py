@@ -56,7 +56,7 @@ def run_counts(job: Job) -> None:
 def run_sgd(job: Job) -> None:
     """Both solvers."""
     X, y = kept(job)
-    for seed in range(job.effort.pairs):
+    for seed in range(job.effort.fewer.get(job.name, job.effort.pairs)):
         parts = split(X, y, "classification", seed)
         for epsilon in job.effort.epsilons:
             for solver in ("gradient", "sgd"):

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
 from benchmarks.frame.records import Record
-from benchmarks.rules import coordinate, curvature, dual, judges, order, sharing, solvers, text
+from benchmarks.rules import coordinate, curvature, dual, judges, means, order, regressions, sharing, solvers, text
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -64,6 +64,18 @@ def test_steps_are_set_next_to_more_of_them(monkeypatch, tmp_path):
     assert all(float(row[1].rstrip(" |")) < 1e-6 for row in told[2:])
 
 
+def test_regressions_are_set_next_to_those_with_a_part_replaced(monkeypatch, tmp_path):
+    few = regressions.BENCHMARK.quick.but(judged=["noise 200 x 10, 3"], chose=["skewed 100 x 5, 1"], seeds=1)
+    monkeypatch.setattr(regressions.BENCHMARK, "quick", few)
+    rules = regressions.target.LabelScale.run, regressions.guard.is_due, regressions.target._CALM
+    regressions.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert (regressions.target.LabelScale.run, regressions.guard.is_due, regressions.target._CALM) == rules
+    page = (tmp_path / "regressions_rule.md").read_text()
+    told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| noise", "| skewed"))]
+    assert [len(row) for row in told] == [7, 7]
+    assert not any(part.startswith("+0.000") for part in told[0][4:])  # each part makes a difference
+
+
 def test_long_steps_are_set_next_to_safe_ones(monkeypatch, tmp_path):
     found = {"three": lambda: (X, np.digitize(X[:, 0], [-0.5, 0.5])), "ten pairs": curvature.ten_pairs}
     monkeypatch.setattr(curvature, "MADE", found)
@@ -76,6 +88,19 @@ def test_long_steps_are_set_next_to_safe_ones(monkeypatch, tmp_path):
     told = [line.split(" | ") for line in page.splitlines() if line.startswith(("| three", "| ten pairs"))]
     assert [len(row) for row in told] == [7, 7]
     assert "+0.000" not in told[0][5]  # other steps, another log-loss
+
+
+def test_centres_are_set_next_to_those_of_histograms(monkeypatch, tmp_path):
+    made = X + np.array([3.0, 0.0, -1.0]), (X[:, 0] > 0.3).astype(int), "classification"
+    monkeypatch.setattr(means, "load", lambda _: made)
+    few = means.BENCHMARK.quick.but(judged=["two"], chose=["other"], seeds=1, epsilons=[5.0])
+    monkeypatch.setattr(means.BENCHMARK, "quick", few)
+    scale = means.linear.MagnitudeScale
+    means.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert means.linear.MagnitudeScale is scale
+    told = [line.split(" | ") for line in (tmp_path / "means_rule.md").read_text().splitlines() if "400 x 3" in line]
+    assert [row[0] for row in told] == ["| two", "| other"]
+    assert "+0.000" not in told[0][5]  # other centres, another log-loss
 
 
 def test_solvers_are_set_next_to_each_other(monkeypatch, tmp_path):

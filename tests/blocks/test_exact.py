@@ -331,6 +331,6 @@ def test_a_blas_that_multiplies_wide_matrices_in_another_way_is_noticed(monkeypa
 
 
 def test_bounded_rows_show_nothing_of_themselves():
-    assert "77" not in repr(Total(np.array([1]), np.array([77])))
+    assert "4711" not in repr(Total(np.array([1]), np.array([4711]))).partition(" at ")[0]  # which may be in an address
     assert "3.25" not in repr(Part(GridTable.of(np.ones((1, 1))), 1.0, np.array([3.25]), np.array([1.0]), 0, 1))
     assert repr(Bounded(GridTable.of(np.ones((2, 2))), np.ones(2), None)) == "Bounded(private)"

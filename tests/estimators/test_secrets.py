@@ -160,8 +160,9 @@ def test_the_patterns_would_find_a_row(kind):
 
 @every
 def test_a_model_is_as_large_for_many_rows_as_for_few(kind):
-    few = [len(pickle.dumps(model)) for model, _ in fits(kind, 200)]
-    many = [len(pickle.dumps(model)) for model, _ in fits(kind, 2000)]
+    # With fewer rows than these the plan, which is public and in the model, has a release more.
+    few = [len(pickle.dumps(model)) for model, _ in fits(kind, 1_500)]
+    many = [len(pickle.dumps(model)) for model, _ in fits(kind, 6_000)]
     assert np.max(np.abs(np.subtract(few, many))) <= 16  # n itself takes a byte more
 
 

@@ -509,6 +509,7 @@ def _steps(adjacency: str) -> list[Entry]:
     grid = np.linspace(-5.0, 5.0, 21)
     scales = {
         "scale by magnitudes": MagnitudeScale(N, 3),
+        "scale by magnitudes and means": MagnitudeScale(N, 3, means=True),
         "scale by one histogram": PooledScale(N, 3),
         "scale by moments": MomentScale(N, 3, 4.0),
         "scale of columns of which some are declared": DeclaredScale.of(N, SOME_DECLARED),

@@ -146,6 +146,8 @@ EXACT += (
     "linear term",
     "stopping point",
     "scale: moments",
+    "scale: means",
+    "label: mean",
     "agreement",
 )
 

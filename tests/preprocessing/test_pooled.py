@@ -70,13 +70,22 @@ def plan_of(model, n, d):
         (LogisticRegression(solver="coordinate"), 500, {"scale: magnitudes"}),
         (Ridge(solver="coordinate"), 400, {"scale: magnitudes", "scale: spread"}),
         (Ridge(solver="gradient"), 500, {"scale: magnitudes", "scale: spread"}),
+        (LogisticRegression(solver="gradient"), 500, {"scale: magnitudes", "scale: spread", "scale: means"}),
         (Lasso(solver="greedy", row_norm=1.0), 500, {"scale: moments"}),
     ],
-    ids=["greedy", "coordinate", "classifier", "few columns", "gradient", "row norm declared"],
+    ids=[
+        "greedy",
+        "coordinate",
+        "classifier",
+        "few columns",
+        "gradient",
+        "classifier by gradient",
+        "row norm declared",
+    ],
 )
 def test_solvers_of_single_columns_pool_and_others_do_not(model, d, scales):
     names = set(plan_of(model, 60, d))
-    label = set() if isinstance(model, LogisticRegression) else {"label: magnitudes", "label: spread"}
+    label = set() if isinstance(model, LogisticRegression) else {"label: magnitudes", "label: spread", "label: mean"}
     assert names == scales | label
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit._types import Floats, Integers
-from tacit.blocks.agreement import BITS, agreement
+from tacit.blocks.agreement import POWER, agreement
 from tacit.blocks.bounded import Bounded
 from tacit.blocks.clip import SHRINK
 from tacit.blocks.grid import GridTable, Part
@@ -105,12 +105,12 @@ class ExactPasses:
         public = weights, fixed, radius * SHRINK * _AHEAD, units, 2.0**steps / units, self._weights
         return sum_over(self._parts, _images, *public, run=self._run).floats(reach - ENTRIES - steps)
 
-    def agreement(self, w: Floats, size: float, reach: float) -> Floats:
+    def agreement(self, w: Floats, size: float) -> Floats:
         """The sums of `tacit.blocks.agreement`, for one output."""
         if not np.abs(w).sum() <= _LARGEST:
             return np.zeros(2)
-        public = self._bias, _on_grid(w), size, reach
-        return sum_over(self._parts, _agreement, *public, run=self._run).floats(-2 * BITS)
+        public = self._bias, _on_grid(w), size
+        return sum_over(self._parts, _agreement, *public, run=self._run).floats(-POWER)
 
     # ---- how they are taken
 
@@ -206,11 +206,11 @@ def _one_gradient(block: Block[Any], bias: float, w: Floats, rule: kernels.Rule)
     return gradient(block._replace(bias=bias), w, rule)
 
 
-def _agreement(block: Block[Any], bias: float, w: Floats, size: float, reach: float) -> Integers:
+def _agreement(block: Block[Any], bias: float, w: Floats, size: float) -> Integers:
     total = np.zeros(2, dtype=np.int64)
     for cut, rows in _pieces(block):
         margins = product(w[:, :-1], rows.astype(np.float64, copy=False).T)[0] + bias * w[0, -1]
-        total += agreement(margins, block.targets[cut], size, reach)
+        total += agreement(margins, block.targets[cut], size)
     return total
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
+from tacit.blocks.sums import cuts
 from tacit.kernels.exact import BLOCK, FARTHEST, GRID
 from tacit.kernels.given import Block
 from tacit.kernels.stored import Zeros
@@ -16,6 +17,24 @@ from tacit.kernels.stored import Zeros
 
 class TableRows(csr_array):
     """CSR rows of a table, such as encoders make: its zeros are values like others, which are centred and scaled."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Slice:
+    """Some rows as they came: of an array, or of a sparse table."""
+
+    X: Any
+    cut: slice
+
+    def blocks(self) -> Iterator[Any]:
+        """Blocks of rows; an empty one where there are none."""
+        for start in range(self.cut.start, max(self.cut.stop, self.cut.start + 1), BLOCK):
+            yield self.X[start : min(start + BLOCK, self.cut.stop)]
+
+
+def in_parts(X: Any) -> list[Slice]:
+    """Rows as parts that threads can read."""
+    return [Slice(X, cut) for cut in cuts(*X.shape)]
 
 
 @dataclass(frozen=True, eq=False)

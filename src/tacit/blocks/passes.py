@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from tacit._types import Floats
-from tacit.blocks.agreement import BITS, agreement
+from tacit.blocks.agreement import POWER, agreement
 from tacit.blocks.bounded import Bounded
 from tacit.blocks.clip import SHRINK
 from tacit.blocks.moves import Moves
@@ -56,12 +56,12 @@ class Passes:
         """Of `residuals`, whose terms are so long and so far apart at most: row by row, then the classes."""
         return Moves(self._task.n, depth=self._task.n + self._task.classes + 1).apart(norm, apart)
 
-    def agreement(self, w: Floats, size: float, reach: float) -> Floats:
+    def agreement(self, w: Floats, size: float) -> Floats:
         """The sums of `tacit.blocks.agreement`, for one output: whole numbers, so that they are exact."""
         margins, targets = self._margins(w)[0], self._block.targets
         blocks = [slice(start, start + kernels.BLOCK) for start in range(0, len(margins), kernels.BLOCK)]
-        found = [agreement(margins[rows], targets[rows], size, reach).tolist() for rows in blocks]
-        return np.ldexp([float(sum(one[k] for one in found)) for k in (0, 1)], -2 * BITS)  # of Python's integers
+        found = [agreement(margins[rows], targets[rows], size).tolist() for rows in blocks]
+        return np.ldexp([float(sum(one[k] for one in found)) for k in (0, 1)], -POWER)  # of Python's integers
 
     def _margins(self, w: Floats) -> Floats:
         """Of each output, row by row."""

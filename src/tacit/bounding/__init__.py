@@ -1,12 +1,15 @@
 """Private scales, centres and clips: how the rows of a fit get bounded, inside its own budget.
 
 linear       `LinearBounding`: which scales a linear model needs, and the way back to the user's units
-scales       centres and scales of columns and of a target, nothing declared
+scales       centres and scales of columns, nothing declared
+target       those of a regression's target, declared or found
 norms        the same where the norm of a row bounds it
 declared     columns with declared bounds
 centring     the mean and the radius of a PCA
+means        centres read once more, off the mean of bounded rows
 magnitudes   reading scales off noisy histograms (released numbers only)
 templates    reading the histograms of all columns together, where they are noisy
+laws         reading those of a target, where they are noisy
 """
 
 from typing import Any, Protocol

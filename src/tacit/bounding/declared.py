@@ -41,13 +41,13 @@ class DeclaredScale:
     rest: MagnitudeScale | PooledScale | None
 
     @classmethod
-    def of(cls, n: int, bounds: Bounds, pools: Budget | None = None) -> "DeclaredScale":
+    def of(cls, n: int, bounds: Bounds, pools: Budget | None = None, *, means: bool = False) -> "DeclaredScale":
         """With a scale for each column that is not declared, or one for all, where a budget `pools` so many."""
         others = int(np.count_nonzero(~bounds.declared))
         if not others:
             return cls(n, bounds, None)
         pooled = pools is not None and PooledScale.is_due(n, others, pools)
-        return cls(n, bounds, PooledScale(n, others) if pooled else MagnitudeScale(n, others))
+        return cls(n, bounds, PooledScale(n, others) if pooled else MagnitudeScale(n, others, means=means))
 
     def share(self, budget: Budget, columns: int) -> float:
         """That of the columns that are not declared."""

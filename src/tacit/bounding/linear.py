@@ -11,7 +11,8 @@ from tacit._types import Floats
 from tacit.blocks import Bounded, Bounder, Scaling, Source, TableRows, TargetUnits, clip_rows
 from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
 from tacit.bounding.norms import MomentScale, NormScale
-from tacit.bounding.scales import LabelScale, MagnitudeScale, PooledScale
+from tacit.bounding.scales import MagnitudeScale, PooledScale
+from tacit.bounding.target import LabelScale
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
 from tacit.privacy import Gate, Release
@@ -20,7 +21,7 @@ from tacit.problems.task import LinearTask
 
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
 _LABEL_MOST, _LABEL_ROWS = 0.3, 16.0  # its largest share of the budget, and n mu below which it gets that or nearly so
-_LABEL_ALONE, _LABEL_BIN = 0.7, 0.12  # the same where few rows are left over, which keeps noise of a bin to that part
+_LABEL_ALONE, _LABEL_BIN = 0.7, 0.10  # the same where few rows are left over, which keeps noise of a bin to that part
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
@@ -125,11 +126,13 @@ class LinearBounding:
     @classmethod
     def of(cls, task: LinearTask, layout: str, entry_bound: float | None, *, raw: bool = False) -> "LinearBounding":
         """By what is declared, how the data is stored, and what the algorithm asks for: `raw`, the user's units."""
-        label = LabelScale(task.n, task.y_bounds) if task.loss == SQUARED else None
+        label = LabelScale.of(task.n, task.y_bounds, task.budget) if task.loss == SQUARED else None
         bounds = task.bounds
         if bounds is not None and entry_bound is None and layout == "entries" and bounds.are_whole:
             entry_bound = float(bounds.reach.max()) if task.sparse else bounds.entry
         features: Features | None
+        # Without an intercept nothing is centred, and of a regression the histograms need all of it.
+        means = layout == "grid" and task.fit_intercept and task.loss != SQUARED
         if entry_bound is not None:
             features = None
         elif bounds is not None and task.sparse:
@@ -137,7 +140,8 @@ class LinearBounding:
         elif bounds is not None and raw:
             features = RawScale(bounds)
         elif bounds is not None:
-            features = DeclaredScale.of(task.n, bounds, pools=task.budget if layout == "columns" else None)
+            pools = task.budget if layout == "columns" else None
+            features = DeclaredScale.of(task.n, bounds, pools, means=means)
         elif task.sparse:
             features = NormScale(task.n, task.d, task.row_norm)
         elif task.row_norm is not None:
@@ -146,7 +150,7 @@ class LinearBounding:
             # Algorithms that move one weight at a time suffer most from a column whose scale is false.
             features = PooledScale(task.n, task.d)
         else:
-            features = MagnitudeScale(task.n, task.d)
+            features = MagnitudeScale(task.n, task.d, means=means)
         # The target takes a fifth of what finding scales is worth, or up to half.
         hidden = label is not None and task.y_bounds is None
         worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)

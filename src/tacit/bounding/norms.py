@@ -8,14 +8,14 @@ Privacy. The pair (sum x / B, sum x^2 / B^2) of rows clipped to norm B moves by 
 replace-one (`tacit.blocks.Moves`). A quantile is drawn by the exponential mechanism.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit._types import Floats, Integers, Table
 from tacit.blocks import Moves, Scaling, Source, clip_rows
-from tacit.blocks.sums import cuts, sum_over
+from tacit.blocks.grid import in_parts
+from tacit.blocks.sums import sum_over
 from tacit.bounding import magnitudes
 from tacit.kernels.exact import BLOCK
 from tacit.privacy import Budget, Gate, Release
@@ -51,7 +51,7 @@ class MomentScale:
         if isinstance(X, Source):
             total = X.sum(_moments, self.row_norm)
         else:
-            total = sum_over([_Slice(X, cut) for cut in cuts(*X.shape)], _moments, self.row_norm)
+            total = sum_over(in_parts(X), _moments, self.row_norm)
         sums = total.floats(-2 * _BITS)
         first, second = gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), sums) / self.n
         # Shrink the means together, and variances towards their average by how noisy they are. Single means that stand
@@ -62,19 +62,6 @@ class MomentScale:
         floor = 0.09 * float(variance.mean())
         scale = np.sqrt(np.maximum(variance, floor if floor > 0.0 else 1.0 / self.d))
         return Scaling(self.row_norm * mean, self.row_norm * scale, magnitudes.LIMIT)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Slice:
-    """Some rows of an array."""
-
-    X: Table
-    cut: slice
-
-    def blocks(self) -> Iterator[Table]:
-        """Blocks of rows; an empty one where there are none."""
-        for start in range(self.cut.start, max(self.cut.stop, self.cut.start + 1), BLOCK):
-            yield self.X[start : min(start + BLOCK, self.cut.stop)]
 
 
 def _moments(cells: Table, row_norm: float) -> Integers:

@@ -4,12 +4,13 @@ Each way has `releases` (its part of the plan, from public numbers alone) and `r
 `Scaling`:
 
 - `MagnitudeScale`: nothing declared, dense. Two noisy histograms of signed powers of two per column: the first finds
-  each column's rough centre and magnitude, the second its mean and spread around that.
+  each column's rough centre and magnitude, the second its mean and spread around that. Of a
+  classifier whose sums of rows are exact, means are released as well (`tacit.bounding.means`).
 - `PooledScale`: nothing declared, dense, too many columns for the budget. One noisy histogram of all entries, one scale
   for all columns, and no centring.
 
-`LabelScale` does for the target of a regression what `MagnitudeScale` does for a column. Where a row norm bounds the
-rows see `tacit.bounding.norms`, where columns have declared bounds `tacit.bounding.declared`.
+For the target of a regression see `tacit.bounding.target`. Where a row norm bounds the rows see
+`tacit.bounding.norms`, where columns have declared bounds `tacit.bounding.declared`.
 
 Privacy. A row counts once in each of d histograms: l2 sensitivity sqrt(d) (add-remove), sqrt(2 d) (replace-one). In the
 one histogram of all entries it counts d times, in bins that may differ or not: its counts c are non-negative and add up
@@ -30,6 +31,7 @@ from tacit.blocks import Scaling, Source, TableRows
 from tacit.blocks.sums import cuts, on_threads
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
+from tacit.bounding.means import PART, Means
 from tacit.bounding.templates import Reader, Reading
 from tacit.kernels.given import Csr
 from tacit.kernels.scaling import magnitude_histograms, pooled_magnitudes, stored_histograms
@@ -45,11 +47,12 @@ _NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single colu
 
 @dataclass(frozen=True)
 class MagnitudeScale:
-    """Centre and scale of every column of a dense table, nothing declared."""
+    """Centre and scale of every column of a dense table, nothing declared; with `means` centres are read once more."""
 
     n: int
     d: int
     name: str = "scale"
+    means: bool = False
 
     def share(self, budget: Budget, columns: int) -> float:
         """The part of mu^2 that finding scales is worth: more where the histograms are noisy.
@@ -59,17 +62,19 @@ class MagnitudeScale:
         return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
-        """Two histograms."""
-        return (
-            Release(f"{self.name}: magnitudes", "gaussian", share=share / 2),
-            Release(f"{self.name}: spread", "gaussian", share=share / 2),
+        """Two histograms, and the means of what they bound."""
+        half = (1.0 - PART if self.means else 1.0) * share / 2
+        histograms = (
+            Release(f"{self.name}: magnitudes", "gaussian", share=half),
+            Release(f"{self.name}: spread", "gaussian", share=half),
         )
+        return (*histograms, self._means.release(PART * share)) if self.means else histograms
 
     def run(self, gate: Gate, X: Table | Source) -> Scaling:
-        """Spend the two releases; where they are noisy, the histograms of all columns are read together."""
+        """Spend the releases; where they are noisy, the histograms of all columns are read together."""
         d, wide = self.d, np.full(self.d, magnitudes.WIDEST)
         rough, top = np.zeros(d), np.zeros(d, dtype=np.int64)
-        counts, noise = self._histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
+        counts, noise = self.histograms(gate, f"{self.name}: magnitudes", X, rough, -wide, wide)
         read = self._outstanding(counts, noise)
         lost = np.flatnonzero(~read.any(axis=1))
         reader = Reader(self.n) if Reader.is_due(self.n, d, noise) else None
@@ -77,7 +82,7 @@ class MagnitudeScale:
         for j in np.flatnonzero(read.any(axis=1)).tolist():
             rough[j], top[j] = magnitudes.rough_centre(read[j], read[j] > 0.0)
         pooled = _fallback_scale(counts, noise)
-        counts, noise = self._histograms(
+        counts, noise = self.histograms(
             gate, f"{self.name}: spread", X, rough, top - magnitudes.BELOW, top + magnitudes.ABOVE
         )
         if reader is None:
@@ -89,14 +94,19 @@ class MagnitudeScale:
             scaling.centre[lost], scaling.scale[lost] = 0.0, pooled
             if scaling.bounds is not None:  # in units that a lost column no longer has
                 scaling.bounds.low[lost], scaling.bounds.high[lost] = -np.inf, np.inf
-        return replace(scaling, lost=len(lost))
+        scaling = replace(scaling, lost=len(lost))
+        return self._means.run(gate, X, scaling) if self.means else scaling
+
+    @property
+    def _means(self) -> Means:
+        return Means(self.n, self.d, f"{self.name}: means")
 
     def _outstanding(self, counts: Floats, noise: float) -> Floats:
         """The counts that stand out of the noise, each column by itself; zero in place of the others."""
         keep = magnitudes.surviving(counts, noise, self.d, signed=True)
         return np.where(keep, np.maximum(counts, 0.0), 0.0)
 
-    def _histograms(
+    def histograms(
         self, gate: Gate, name: str, X: Table | Source, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
         """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
@@ -199,23 +209,3 @@ class PooledScale:
         scale = magnitudes.pooled_scale(noisy, magnitudes.surviving(noisy, noise, 1))
         lost = self.d if scale is None else 0
         return Scaling(np.zeros(self.d), np.full(self.d, scale or 1.0), magnitudes.LIMIT, lost, pooled=True)
-
-
-@dataclass(frozen=True)
-class LabelScale:
-    """Centre and scale of a regression's target: declared, or found like a column's."""
-
-    n: int
-    bounds: tuple[float, float] | None = None
-
-    def releases(self, share: float) -> tuple[Release, ...]:
-        """Two histograms, unless the bounds are declared."""
-        return () if self.bounds is not None else MagnitudeScale(self.n, 1, "label").releases(share)
-
-    def run(self, gate: Gate, y: Floats | Source) -> Scaling:
-        """Spend the releases, if any."""
-        if self.bounds is None:
-            return MagnitudeScale(self.n, 1, "label").run(gate, y if isinstance(y, Source) else y[:, None])
-        low, high = self.bounds
-        half = (high - low) / 2
-        return Scaling(np.array([low + half]), np.array([half / magnitudes.LIMIT]), magnitudes.LIMIT)

@@ -92,7 +92,7 @@ class PrivatePipeline(BlockSteps):
     >>> model.fit(frame, y).score(frame, y) > 0.85
     True
     >>> print(model.guarantee_)
-    (1.0, 2.9e-06)-DP, add-remove one row of 5,000; encoder, gradient solver, 34 Gaussian releases
+    (1.0, 2.9e-06)-DP, add-remove one row of 5,000; encoder, gradient solver, 20 Gaussian releases
     """
 
     def __init__(

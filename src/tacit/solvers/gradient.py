@@ -170,7 +170,7 @@ class _Steps(Algorithm[LinearTask]):
 
         mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
         if guard.is_due(task):
-            mean *= guard.kept(task, passes, mean, bound.square_of_margins(mean[:1]), gate)
+            mean = guard.kept(task, passes, mean, bound, float(self._come(bounds).sum()), gate)
         if task.loss != SQUARED:
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
@@ -229,17 +229,18 @@ class _Steps(Algorithm[LinearTask]):
         part = min(1.0, self.clip / math.sqrt(self.task.width)) * h / first.h
         variance = float(first.moments @ np.square(noise * self._left(bounds, first.moments, 0.5 * part)))
         signal = 1.0 - variance / max(first.square_of_margins(mean), 1e-300)
-        return min(1.0, max(_LEAST_KEPT, signal / max(self._come(bounds, part), 1e-300)))
+        come = float(first.moments @ self._come(bounds, part)) / max(float(first.moments.sum()), 1e-300)
+        return min(1.0, max(_LEAST_KEPT, signal / max(min(1.0, come), 1e-300)))
 
-    def _come(self, bounds: list[Curvature], part: float) -> float:
-        """How far the mean comes towards a minimum, from 0 to 1, if there is this part of the curvature."""
+    def _come(self, bounds: list[Curvature], part: float = 1.0) -> Floats:
+        """How far the mean comes towards a minimum in each direction, if there is this part of the curvature."""
         moments, tail = bounds[0].moments, self.steps - self.steps // 2
         w, ahead, come = np.zeros((3, len(moments)))
         for step, bound in enumerate(bounds):
             before, w = w, ahead + np.minimum(part * bounds[0].h * moments * bound.inverse, 1.0) * (1.0 - ahead)
             ahead = w + self.momentum * (w - before)
             come += w / tail if step >= len(bounds) - tail else 0.0
-        return min(1.0, float(moments @ come) / max(float(moments.sum()), 1e-300))
+        return np.asarray(come)
 
     def _left(self, bounds: list[Curvature], moments: Floats, part: float = 1.0) -> Floats:
         """The deviation that unit noise in every gradient leaves in the returned mean, for these second moments.

@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit._types import Floats
 from tacit.bounding import magnitudes
-from tacit.bounding.scales import LabelScale
+from tacit.bounding.target import LabelScale
 from tacit.federated.protocols.base import Arrays, Holding, Question, RefusedError, taken
 from tacit.federated.protocols.columns import one_entry_per_row
 from tacit.federated.study import Study
