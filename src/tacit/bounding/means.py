@@ -33,9 +33,9 @@ from tacit.blocks.grid import in_parts
 from tacit.blocks.sums import sum_over
 from tacit.bounding import magnitudes
 from tacit.bounding.magnitudes import LIMIT
-from tacit.kernels.centred import MEAN, summed
+from tacit.kernels.centred import MEAN, SHRINK, summed
 from tacit.kernels.exact import BLOCK
-from tacit.kernels.stored import filled
+from tacit.kernels.stored import add_short, filled
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector
 from tacit.problems.bounds import Bounds
@@ -91,17 +91,13 @@ def _summed(cells: Any, found: Scaling, radius: float, power: int) -> Integers:
 
     A row has up to 2^40 steps, and the sum over the 2^11 rows of a block up to 2^51.
     """
-    total = np.zeros(cells.shape[1], dtype=np.int64)
+    total, unit = np.zeros(cells.shape[1], dtype=np.int64), math.ldexp(1.0, power)
     for start in range(0, cells.shape[0], BLOCK):
-        rows = _bounded(cells[start : start + BLOCK], found)
-        total += summed(rows, np.zeros(len(total)), radius, math.ldexp(1.0, power)).astype(np.int64)
+        block = cells[start : start + BLOCK]
+        if isinstance(block, TableRows):  # only what is clipped is filled
+            stored: Any = found.transform(block, "grid").between(0, block.shape[0])
+            rows: Table = filled(stored, add_short(stored, unit, radius * SHRINK * unit, total))
+        else:
+            rows = found.on_grid(block)
+        total += summed(rows, np.zeros(len(total)), radius, unit).astype(np.int64)
     return total
-
-
-def _bounded(cells: Any, found: Scaling) -> Table:
-    """A block of rows in these units; those of a sparse table are filled, and it is not held as a whole."""
-    if not isinstance(cells, TableRows):
-        return found.on_grid(cells)
-    count = cells.shape[0]
-    rows: Any = found.transform(cells, "grid").between(0, count)
-    return filled(rows, np.arange(count))

@@ -92,6 +92,26 @@ def filled(rows: Zeros, places: Integers) -> Floats:
 
 
 @kernel
+def add_short(rows: Zeros, unit: float, limit: float, out: Integers) -> Integers:
+    """Add the rows that `tacit.kernels.centred` does not shorten to the limit, in steps; the places of the others."""
+    data, indices, indptr, zero = rows
+    n, d = len(indptr) - 1, len(zero)
+    norms, longer, count = np.empty(n), np.empty(n, dtype=np.int64), 0
+    sparse_norms(rows, 0.0, norms)
+    for i in range(n):
+        if norms[i] * unit + 0.5 * math.sqrt(d) > limit:
+            longer[count] = i
+            count += 1
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            at = indices[p]
+            out[at] += np.int64((np.float64(data[p]) - np.float64(zero[at])) * unit)
+    for j in range(d):
+        out[j] += (n - count) * np.int64(np.float64(zero[j]) * unit)
+    return longer[:count]
+
+
+@kernel
 def add_outer(rows: Zeros, bias: float, places: Integers, factor: float, out: Integers) -> None:
     """Add the sum of z z^T over some rows, with their intercept entry, times a factor, to a symmetric matrix.
 
