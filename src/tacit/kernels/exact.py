@@ -29,9 +29,8 @@ from tacit._types import Floats, Integers, Table
 from tacit.compilation import compiled
 from tacit.kernels.any_order import add_product_in_any_order
 from tacit.kernels.given import Block
-from tacit.kernels.prefetch import prefetch
 from tacit.problems.exponential import exp
-from tacit.problems.slopes import slope
+from tacit.problems.slopes import IS_LOGISTIC, sigmoid, slope
 
 BLOCK = 2_048
 """Rows of a block at most."""
@@ -46,9 +45,9 @@ FARTHEST = 4.0
 ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
-_TILE, _CLASS_TILE = 64, 256
-_SHORT, _NEAR = 24, 6_144  # rows and entries: twice so many entries are in the nearest cache at once
-_LINE = 16  # entries
+_TILE, _CLASS_TILE = 64, 256  # rows
+_NEAR, _LANES = 2_048, 8  # entries of a tile, and rows at least
+_SHORT, _MEDIUM = 64, 256  # entries of rows
 UNIT = 2.0**GRID
 
 kernel = compiled(nogil=True)
@@ -84,14 +83,26 @@ def dense_norms(Z: Table, bias: float, out: Floats) -> None:
 
 @kernel
 def coefficients(margins: Floats, targets: Floats, norms: Floats, rule: Rule) -> None:
-    """Turn the margins of a few rows into their coefficients, in steps."""
+    """Turn the margins of a few rows into their coefficients, in steps.
+
+    Loops that do one thing become vector code; the logistic loss has one of its own, as others have branches.
+    """
     loss, shape, clip, weights, units, most = rule
-    first, second = weights[0], weights[1]
+    first, second = weights[0] * units, weights[1] * units
+    if loss == IS_LOGISTIC:
+        for i in range(len(margins)):
+            margins[i] = -targets[i] * sigmoid(-targets[i] * margins[i])
+    else:
+        for i in range(len(margins)):
+            margins[i] = slope(margins[i], targets[i], loss, shape)
     for i in range(len(margins)):
         weight = second if targets[i] > 0.0 else first
-        wanted = np.rint(slope(margins[i], targets[i], loss, shape) * weight * units)
-        limit = min(np.floor(clip * weight * units / norms[i]), most)
-        margins[i] = max(min(wanted, limit), -limit) if wanted == wanted else 0.0
+        wanted = np.rint(margins[i] * weight)
+        limit = np.floor(clip * weight / norms[i])
+        limit = limit if limit < most else most
+        wanted = wanted if wanted == wanted else 0.0
+        wanted = wanted if wanted < limit else limit
+        margins[i] = wanted if wanted > -limit else -limit
 
 
 @kernel
@@ -161,31 +172,56 @@ def _clip_together(slopes: Floats, start: int, targets: Floats, norms: Floats, r
 
 @kernel
 def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> Integers:
-    """The sum of clipped gradients; the last entry is the intercept's."""
+    """The sum of clipped gradients; the last entry is the intercept's.
+
+    Rows are read twice, the second time from near memory. From far memory they come fastest one after the other, as one
+    stream: four at a time take up to twice as long, but where rows are so short that four of them are one stream.
+    """
     Z, bias, targets, norms = block
     n, d = Z.shape
     out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
-    tile = min(2 * _SHORT, _NEAR // max(d, 1) // 4 * 4)
-    ahead = tile >= _SHORT
-    tile = tile if ahead else _TILE
+    tile = _tile(d)
     for start in range(0, n, tile):
-        size = min(tile, n - start)
-        _fill_margins(Z[start : start + size], bias, w, held)
-        coefficients(held[:size], targets[start : start + size], norms[start : start + size], rule)
+        end = min(start + tile, n)
+        rows, own = Z[start:end], held[: end - start]
+        if d <= _SHORT:
+            _short_margins(rows, bias, w, own)
+        else:
+            _margins(rows, bias * w[d], w, own)
+        coefficients(own, targets[start:end], norms[start:end], rule)
         total = 0.0
-        for i in range(size):
-            total += held[i]
+        for i in range(len(own)):
+            total += own[i]
         out[d] += np.int64(total * bias * UNIT)
-        after = start + tile if ahead else n
-        _add_rows(Z[start : start + size], held, part, Z[after : after + tile])
-        for j in range(d):
-            out[j] += np.int64(part[j] * UNIT)
-            part[j] = 0.0
+        _add_rows(rows, own, part)
+        if end % _TILE == 0 or end == n:
+            for j in range(d):
+                out[j] += np.int64(part[j] * UNIT)
+                part[j] = 0.0
     return out
 
 
 @kernel
-def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -> None:
+def _tile(d: int) -> int:
+    """How many rows are read before they are read again from near memory, or from the next: a power of two."""
+    tile = _TILE
+    while d <= _MEDIUM and tile > _LANES and tile * d > _NEAR:
+        tile //= 2
+    return tile
+
+
+@kernel
+def _margins(Z: NDArray[np.float32], base: float, w: Floats, out: Floats) -> None:
+    """The margin of each row."""
+    for i in range(len(Z)):
+        total = base
+        for j in range(Z.shape[1]):
+            total = add_product_in_any_order(total, np.float64(Z[i, j]), w[j])
+        out[i] = total
+
+
+@kernel
+def _short_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -> None:
     """The margin of each row, four at a time."""
     n, d = Z.shape
     base = bias * w[d]
@@ -199,22 +235,15 @@ def _fill_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) -
             c = add_product_in_any_order(c, np.float64(Z[i + 2, j]), weight)
             e = add_product_in_any_order(e, np.float64(Z[i + 3, j]), weight)
         out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, e
-    for i in range(whole, n):
-        total = base
-        for j in range(d):
-            total = add_product_in_any_order(total, np.float64(Z[i, j]), w[j])
-        out[i] = total
+    _margins(Z[whole:], base, w, out[whole:])
 
 
 @kernel
-def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats, after: NDArray[np.float32]) -> None:
-    """Add each row times its factor, four at a time; those that come after these are asked for meanwhile."""
+def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
+    """Add each row times its factor, four at a time."""
     n, d = Z.shape
     whole = n - n % 4
     for i in range(0, whole, 4):
-        for q in range(i, min(i + 4, len(after))):
-            for j in range(0, d, _LINE):
-                prefetch(after, (q, j))
         f, g, h, k = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]
         for j in range(d):
             total = add_product_in_any_order(out[j], f, np.float64(Z[i, j]))
