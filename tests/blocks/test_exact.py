@@ -139,6 +139,15 @@ def test_no_second_moment_of_a_long_sparse_block_overflows():
     assert found.max() == 2**57
 
 
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (127, 3), (2_049, 20), (2 * kernels.BLOCK + 129, kernels.SHORT)])
+def test_second_moments_of_few_columns_are_those_of_scaled_rows(n, d):
+    rng = np.random.default_rng(n)
+    table = GridTable.of(rng.uniform(-4.0, 4.0, size=(n, d))).rows
+    for bias, factors in ((1.0, rng.random(n)), (0.0, np.ones(n))):
+        rows = kernels.scaled(table, bias, factors).astype(np.int64)
+        np.testing.assert_array_equal(kernels.dense_outer(table, bias, factors), rows.T @ rows)
+
+
 @every_loss
 def test_sums_are_those_of_the_textbook(loss):
     n, d, clip = 2_500, 5, 1.3
@@ -295,7 +304,7 @@ def test_blas_is_exact_here_and_a_blas_that_is_not_is_replaced(monkeypatch):
     products._is_exact.cache_clear()
     try:
         with pytest.warns(products.InexactBlasWarning, match="compiled loops"):
-            passes_over("multinomial", data).second_moments(1.0)
+            passes_over("multinomial", data).gradient(_weights(passes_over("multinomial", data), 4), 1.0)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # it is said once
             for name, of in SUMS.items():

@@ -76,15 +76,23 @@ def longest_row(radius):
     )
 
 
-def test_rounding_to_the_nearest_is_caught_where_rows_come_back_to_the_grid(monkeypatch):
+@pytest.mark.parametrize("columns", ["few", "many"])
+def test_rounding_to_the_nearest_is_caught_where_rows_come_back_to_the_grid(columns, monkeypatch):
     radius = 2.0**-12  # rows of a few steps, where the rounding is a large part
+    if columns == "many":
+        monkeypatch.setattr(exact, "SHORT", D - 1)
     assert longest_row(radius) <= 1.0
 
     def nearest(Z, bias, factors):
         wide = np.hstack([np.asarray(Z, dtype=np.float64), np.full((len(Z), 1), bias)])
         return np.rint(wide * factors[:, None] * 2.0**kernels.GRID)
 
+    def columns_of(Z, bias, factors, out):
+        out[:, : len(Z)] = nearest(Z, bias, factors).T
+
     monkeypatch.setattr(kernels, "scaled", nearest)
+    monkeypatch.setattr(kernels, "_scaled_columns", columns_of)
+    monkeypatch.setattr(kernels, "dense_outer", kernels.dense_outer.py_func)
     assert longest_row(radius) > 1.0
 
 

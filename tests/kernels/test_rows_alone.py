@@ -152,9 +152,16 @@ def coefficients(loss):
     return values
 
 
+def columns_on_a_grid(Z, targets):
+    out = np.empty((D + 1, len(Z) + 1))
+    exact._scaled_columns(elsewhere(Z), 1.0, 0.3 + 0.1 * targets, out)
+    return out[:, :-1].T
+
+
 VALUES = {
     **{f"coefficients {loss}": coefficients(loss) for loss in ("squared", "logistic", "hinge", "multinomial")},
     "rows on a grid": lambda Z, targets: exact.scaled(elsewhere(Z), 1.0, 0.3 + 0.1 * targets),
+    "columns on a grid": columns_on_a_grid,
     "whitened rows": lambda Z, _: exact.whitened(elsewhere(Z), np.abs(W), 3.0, 2.0**19),
     **{
         f"{name} {'sparse' if sparse else 'dense'}": by_columns(name, sparse, W)

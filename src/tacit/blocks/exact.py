@@ -24,7 +24,17 @@ from tacit.blocks.source import Kept
 from tacit.blocks.sums import Run, Total, cuts, in_turn, on_threads, sum_over
 from tacit.kernels import exact as kernels
 from tacit.kernels import stored
-from tacit.kernels.exact import BLOCK, CLASS_COEFFICIENTS, COEFFICIENTS, ENTRIES, FARTHEST, GRID, LONG_BLOCK, WEIGHTS
+from tacit.kernels.exact import (
+    BLOCK,
+    CLASS_COEFFICIENTS,
+    COEFFICIENTS,
+    ENTRIES,
+    FARTHEST,
+    GRID,
+    LONG_BLOCK,
+    SHORT,
+    WEIGHTS,
+)
 from tacit.kernels.given import Block
 from tacit.privacy.mechanisms import Sensitivity
 from tacit.problems.task import LinearTask
@@ -126,10 +136,13 @@ class ExactPasses:
         most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
         rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
         if len(w) == 1:
-            longer = [replace(part, size=LONG_BLOCK) if hasattr(part, "size") else part for part in self._parts]
-            total = sum_over(longer, _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
+            total = sum_over(self._longer(), _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
             return total.floats(-GRID - steps)[None, :]
         return sum_over(self._parts, _class_gradient, bias, fixed, rule, run=self._run).floats(-GRID - steps)
+
+    def _longer(self) -> list[Any]:
+        """The parts in blocks as long as compiled kernels take them."""
+        return [replace(part, size=LONG_BLOCK) if hasattr(part, "size") else part for part in self._parts]
 
     def _largest_slope(self, size: float) -> float:
         """A bound on a slope of a row's loss times its weight, for weights of this l1 norm and targets within 4.
@@ -144,7 +157,9 @@ class ExactPasses:
         down = -(-_power(self.heaviest) // 2)
         roots = np.sqrt(self._weights) / 2.0**down
         run, parts = self._run, self._parts
-        if self._is_here and kernel is _outer and self._task.d >= _WIDE:
+        if kernel is _outer and self._task.d <= SHORT:
+            parts = self._longer()
+        elif self._is_here and kernel is _outer and self._task.d >= _WIDE:
             run = in_turn  # a matrix of many columns is held once: BLAS has threads of its own for it
             if self._is_sparse:
                 parts = [replace(parts[0], end=parts[-1].end, size=LONG_BLOCK)]
@@ -241,6 +256,8 @@ def _outer(block: Block[Any], radius: float, roots: Floats) -> Integers:
     factors = _factors(block, radius, roots)
     if isinstance(block.rows, stored.Zeros):
         return _outer_of_stored(block, factors, roots)
+    if block.rows.shape[1] <= SHORT:
+        return kernels.dense_outer(block.rows, block.bias, factors)
     total: Any = 0.0
     for rows in _scaled(block, factors):
         total += product(rows.T, rows)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tacit._types import Floats, Integers, Table
 from tacit.compilation import compiled
-from tacit.kernels.any_order import add_product_in_any_order
+from tacit.kernels.any_order import add_product_in_any_order, dot_in_any_order
 from tacit.kernels.given import Block
 from tacit.problems.exponential import exp
 from tacit.problems.slopes import IS_LOGISTIC, sigmoid, slope
@@ -45,10 +45,13 @@ FARTHEST = 4.0
 ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
-_TILE, _CLASS_TILE = 64, 256  # rows
+_TILE, _CLASS_TILE, _COLUMN_TILE = 64, 256, 128  # rows
 _NEAR, _LANES = 2_048, 8  # entries of a tile, and rows at least
-_SHORT, _MEDIUM = 64, 256  # entries of rows
+_MEDIUM = 256  # entries of rows
 UNIT = 2.0**GRID
+
+SHORT = 64
+"""Entries of a row at most, where rows are added up four at a time."""
 
 kernel = compiled(nogil=True)
 
@@ -184,10 +187,10 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
     for start in range(0, n, tile):
         end = min(start + tile, n)
         rows, own = Z[start:end], held[: end - start]
-        if d <= _SHORT:
+        if d <= SHORT:
             _short_margins(rows, bias, w, own)
         else:
-            _margins(rows, bias * w[d], w, own)
+            _margins(rows, float(bias * w[d]), w, own)
         coefficients(own, targets[start:end], norms[start:end], rule)
         total = 0.0
         for i in range(len(own)):
@@ -235,11 +238,11 @@ def _short_margins(Z: NDArray[np.float32], bias: float, w: Floats, out: Floats) 
             c = add_product_in_any_order(c, np.float64(Z[i + 2, j]), weight)
             e = add_product_in_any_order(e, np.float64(Z[i + 3, j]), weight)
         out[i], out[i + 1], out[i + 2], out[i + 3] = a, b, c, e
-    _margins(Z[whole:], base, w, out[whole:])
+    _margins(Z[whole:], float(base), w, out[whole:])
 
 
 @kernel
-def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
+def _add_rows(Z: Table, factors: Floats, out: Floats) -> None:
     """Add each row times its factor, four at a time."""
     n, d = Z.shape
     whole = n - n % 4
@@ -255,7 +258,7 @@ def _add_rows(Z: NDArray[np.float32], factors: Floats, out: Floats) -> None:
             out[j] = add_product_in_any_order(out[j], factors[i], np.float64(Z[i, j]))
 
 
-# Rows in double precision, as BLAS is handed them
+# Rows in double precision
 
 
 @kernel
@@ -269,6 +272,40 @@ def scaled(Z: Table, bias: float, factors: Floats) -> Floats:
             out[i, j] = np.trunc(np.float64(Z[i, j]) * factor)
         out[i, d] = np.trunc(bias * factor)
     return out
+
+
+@kernel
+def dense_outer(Z: Table, bias: float, factors: Floats) -> Integers:
+    """The sum of z z^T over `scaled` rows, in steps: for few columns, where BLAS takes as long to call as to add."""
+    n, d = Z.shape
+    out, part = np.zeros((d + 1, d + 1), dtype=np.int64), np.zeros((d + 1, d + 1))
+    columns = np.empty((d + 1, _COLUMN_TILE + _LANES))  # apart by no power of two, which would share few cache lines
+    for start in range(0, n, _COLUMN_TILE):
+        end = min(start + _COLUMN_TILE, n)
+        _scaled_columns(Z[start:end], bias, factors[start:end], columns)
+        for j in range(d + 1):
+            for k in range(j + 1):
+                part[j, k] += dot_in_any_order(columns[j, : end - start], columns[k, : end - start])
+        if end % BLOCK == 0 or end == n:
+            for j in range(d + 1):
+                for k in range(j + 1):
+                    out[j, k] += np.int64(part[j, k])
+                    part[j, k] = 0.0
+    for j in range(d + 1):
+        for k in range(j):
+            out[k, j] = out[j, k]
+    return out
+
+
+@kernel
+def _scaled_columns(Z: Table, bias: float, factors: Floats, out: Floats) -> None:
+    """The columns of `scaled` rows."""
+    n, d = Z.shape
+    for i in range(n):
+        factor = factors[i] * UNIT
+        for j in range(d):
+            out[j, i] = np.trunc(np.float64(Z[i, j]) * factor)
+        out[d, i] = np.trunc(bias * factor)
 
 
 @kernel
