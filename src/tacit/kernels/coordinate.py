@@ -7,7 +7,8 @@ sum of the next coordinate, so that margins are read and written once.
 A row's margin and derivative are functions of that row and of released numbers. Tables, and in which order sums over
 their columns are taken, are those of `tacit.kernels.columns`.
 
-For the squared loss the margins come less the targets, which are then not read: one array less to go through.
+For the squared loss the margins come less the targets, which are then not read: one array less to go through. For the
+logistic loss labels and limits are in single precision, as slopes are.
 
 Bounds. The derivative of row i is clipped to `limits[0, i]`, for the intercept to `limits[1, i]`, and what it adds to a
 sum to the cap of the coordinate, which may be infinite. What is not a number adds nothing.
@@ -39,8 +40,8 @@ class Slopes(NamedTuple):
     """What the clipped slopes of all rows come from: the derivatives of their losses in their margins."""
 
     margins: Floats  # less the targets, for the squared loss
-    targets: Floats
-    limits: Floats  # of shape (2, n): for the weights of features, and for the intercept; or one of the two
+    targets: Table
+    limits: Table  # of shape (2, n): for the weights of features, and for the intercept; or one of the two
     loss: int
 
 
@@ -100,7 +101,7 @@ def _sums(capped: bool) -> Any:
         for i in range(len(room)):
             margin = margins[i] + change * before[i]
             margins[i] = margin
-            room[i] = np.float32(targets[i] * margin)
+            room[i] = np.float32(margin) * np.float32(targets[i])
         falling_sigmoid(room)
 
     @kernel
@@ -108,7 +109,7 @@ def _sums(capped: bool) -> Any:
         _, targets, limits, _ = of
         total = 0.0
         for i in range(len(column)):
-            product = min(float(room[i]), limits[i]) * (-targets[i] * column[i])
+            product = float(min(room[i], limits[i])) * float(-targets[i] * column[i])
             total = add_in_any_order(total, _within(product, cap) if capped else product)
         return total
 
@@ -187,7 +188,7 @@ def dense_pass(
 
 
 @kernel
-def _slope_of(i: int, margins: Floats, targets: Floats, loss: int) -> float:
+def _slope_of(i: int, margins: Floats, targets: Table, loss: int) -> float:
     """The slope of row i, whose margin comes less the target for the squared loss."""
     return slope(margins[i], 0.0 if loss == IS_SQUARED else targets[i], loss, 1.0)
 

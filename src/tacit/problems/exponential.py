@@ -48,6 +48,12 @@ def from_bits(_: Any, whole: Any) -> Any:
     return _FLOATS[whole](whole), _same_bits
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def fused(_: Any, one: Any, other: Any, added: Any) -> Any:
+    """One * other + added in one rounding, which is asked for and so the same everywhere."""
+    return one(one, other, added), lambda _, builder, __, args: builder.fma(*args)
+
+
 @kernel
 def exp(x: float) -> float:
     """The exponential of x; what is not a number stays so."""

@@ -46,7 +46,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tacit._types import Floats
+from tacit._types import Floats, Table
 from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import coordinate as kernels
@@ -268,7 +268,7 @@ class _Clipping:
 
     units: Floats  # in which derivatives are released
     caps: Floats  # on what a row adds to a derivative
-    limits: Floats  # on a row's derivative in its margin
+    limits: Table  # on a row's derivative in its margin
     mechanism: GaussianSequence  # of a whole pass
 
     @classmethod

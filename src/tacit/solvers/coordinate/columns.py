@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy.sparse import csc_array, issparse
 
-from tacit._types import Floats, Integers
+from tacit._types import Floats, Integers, Table
 from tacit.blocks import SHRINK, Bounded, Moves
 from tacit.bounding.magnitudes import LIMIT
 from tacit.kernels import columns as kernels
@@ -42,7 +42,7 @@ from tacit.kernels.given import Csc, Noise
 from tacit.privacy import Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, LaplaceVector, Tape
 from tacit.privacy.plan import Kind
-from tacit.problems import SQUARED
+from tacit.problems import LOGISTIC, SQUARED
 from tacit.problems.declared import smoothness_constants
 from tacit.problems.task import LinearTask
 
@@ -50,7 +50,7 @@ NO_CLIP = 1e6
 """Times the usual clip: no gradient of a standardised row is that long."""
 
 _SHARE = 0.02  # of the budget, for the smoothness constants
-_NO_LIMIT = 1e300
+_NO_LIMIT = float(np.finfo(np.float32).max)
 _SHORTEST = 1e-100  # length that a row is taken to have at least: squares of entries far below it would vanish
 
 
@@ -92,6 +92,7 @@ class Columns:
     def __init__(self, task: LinearTask, data: Bounded) -> None:
         self._task = task
         self._targets = data.targets
+        self._labels: Table = data.targets.astype(np.float32 if task.loss == LOGISTIC else np.float64, copy=False)
         self._code = task.loss.code
         self._count = len(data.targets)
         self.margins = np.zeros(self._count)  # less the targets, for the squared loss
@@ -106,11 +107,11 @@ class Columns:
             kind = self._table.dtype
         self._ones = np.full(self._count, float(task.fit_intercept), dtype=kind)
 
-    def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Floats:
+    def limits(self, clip: float, metric: Floats, intercept: float, norm: float = 2.0) -> Table:
         """What to clip each row's derivative to: for the weights of features, and for the intercept.
 
         The first so that the row's gradient in the features, over `metric`, has at most norm `clip`: the Euclidean one,
-        or the largest entry. The second as given. Where a row's norm overflows, the row is silenced.
+        or the largest entry. The second as given. Where a row's norm overflows, the row is silenced. Rounded downwards.
         """
         norms = np.empty(self._count)
         weights = np.append(1.0 / metric[: self._task.d], 0.0)
@@ -119,9 +120,10 @@ class Columns:
             np.sqrt(norms, out=norms)
         else:
             self._kernels.largest(self._table, weights, norms)
-        out = np.empty((2, self._count))
-        out[0] = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, _SHORTEST)
-        out[1] = intercept
+        out = np.empty((2, self._count), dtype=self._labels.dtype)
+        limits = _NO_LIMIT if math.isinf(clip) else clip * SHRINK / np.maximum(norms, _SHORTEST)
+        out[0] = _downwards(limits, out.dtype)
+        out[1] = _downwards(intercept, out.dtype)
         out[:, ~np.isfinite(norms)] = 0.0
         return out
 
@@ -133,7 +135,7 @@ class Columns:
         self._kernels.squares(self._table, factors, largest, out)
         return out
 
-    def derivatives(self, limits: Floats) -> Floats:
+    def derivatives(self, limits: Table) -> Floats:
         """The derivative in each weight at the present margins, summed over rows; the intercept's last."""
         slopes, out = np.empty(self._count), np.empty(self._task.d + 1)
         of = self._slopes(limits)
@@ -153,7 +155,7 @@ class Columns:
         """Move the margins as weight j moves by `change`."""
         self._kernels.move(self._table, self._ones, j, change, self.margins)
 
-    def advance(self, tape: Tape, limits: Floats, rules: Floats, order: Integers, w: Floats, changes: Floats) -> Floats:
+    def advance(self, tape: Tape, limits: Table, rules: Floats, order: Integers, w: Floats, changes: Floats) -> Floats:
         """Update the weights of `order` one after the other; returns what was released on the way.
 
         `rules` has a row for each coordinate (see `tacit.kernels.coordinate`). `w` and the margins are moved; `changes`
@@ -164,14 +166,21 @@ class Columns:
         self._kernels.steps(self._table, self._ones, self._slopes(limits), rules, order, noise, w, out)
         return released
 
-    def _slopes(self, limits: Floats) -> coordinate.Slopes:
-        return coordinate.Slopes(self.margins, self._targets, limits, self._code)
+    def _slopes(self, limits: Table) -> coordinate.Slopes:
+        return coordinate.Slopes(self.margins, self._labels, limits, self._code)
+
+
+def _downwards(limits: Any, kind: Any) -> Table:
+    """In this precision, and no larger than they were."""
+    exact = np.minimum(limits, _NO_LIMIT, dtype=np.float64)
+    rounded: Table = exact.astype(kind)
+    return np.where(rounded > exact, np.nextafter(rounded, rounded.dtype.type(0.0)), rounded)
 
 
 class Walk:
     """The updates of one pass, as many at a time as there is noise for."""
 
-    def __init__(self, columns: Columns, limits: Floats, rules: Floats, order: Integers, w: Floats) -> None:
+    def __init__(self, columns: Columns, limits: Table, rules: Floats, order: Integers, w: Floats) -> None:
         self._columns, self._limits, self._rules, self._order, self._w = columns, limits, rules, order, w
         self._done = 0
         self.changes = np.empty(len(order))
