@@ -1,6 +1,6 @@
 """One pass of each kernel over the data, as ratios against named products measured in the same run.
 
-    python -m benchmarks.cost.one_pass [--rows 100000] [--columns 50] [--words 20000] [--rounds 15] [--out FOLDER]
+    python -m benchmarks.cost.one_pass [--rows 100000] [--columns 50] [--words 20000] [--rounds 50] [--out FOLDER]
 
 A pass reads every row, as the product X.T @ (X @ v) does: that product, on the same numbers and on one thread, is the
 baseline. Ours and the baseline take turns, and each figure is the least of the processor's seconds over the rounds.
@@ -34,7 +34,7 @@ INTRO = """\
 Rows are standard normal, sparse ones have 20 entries each. The noise of a pass is drawn before it. A gradient of one
 output reads rows of single precision once and computes in double precision; two rows say what each takes by itself.
 No pass is faster than the longer of the two, and the processor does only some of both at the same time."""
-OPTIONS = {"rows": 100_000, "columns": 50, "words": 20_000, "rounds": 15}
+OPTIONS = {"rows": 100_000, "columns": 50, "words": 20_000, "rounds": 50}
 _CLASSES, _ENTRIES, _BATCH, _STEPS = 10, 20, 300, 100
 
 

@@ -2,7 +2,11 @@
 
 import math
 import os
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Barrier
 from types import SimpleNamespace
 
 import numpy as np
@@ -294,6 +298,58 @@ def test_limits_are_as_before_after_passes_that_overlap():
     assert {one["num_threads"] for one in sums._libraries().info() if one["user_api"] == "blas"} == {1}
     second.__exit__()
     assert sums._libraries().info() == before
+
+
+def test_passes_inside_passes_and_next_to_them_do_not_wait_for_each_other(monkeypatch):
+    """All of the threads that stay are taken, many times over."""
+    monkeypatch.setattr(sums, "cores", lambda: 3)
+    inner = partial(sums.on_threads, lambda part: part + 1)
+
+    def outer():
+        return sum(
+            sum(found) for found in sums.on_threads(inner, [list(range(start, start + 5)) for start in range(9)])
+        )
+
+    expected = outer()
+    with ThreadPoolExecutor(12) as pool:
+        assert [one.result(timeout=60) for one in [pool.submit(outer) for _ in range(60)]] == [expected] * 60
+
+
+def test_an_error_in_a_part_ends_the_pass_and_no_thread_goes_on(monkeypatch):
+    monkeypatch.setattr(sums, "cores", lambda: 2)
+    at_work, seen = set(), []
+
+    def fails(part):
+        at_work.add(part)
+        try:
+            seen.append(part)
+            if part == 3:
+                raise KeyError("three")
+            time.sleep(0.01)
+        finally:
+            at_work.discard(part)
+
+    with pytest.raises(KeyError):
+        sums.on_threads(fails, range(1_000))
+    assert not at_work
+    assert len(seen) < 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_fork_has_threads_of_its_own(monkeypatch):
+    monkeypatch.setattr(sums, "cores", lambda: 2)
+    meet = Barrier(2)
+    sums.on_threads(lambda _: meet.wait(60), range(2))  # the parent's are started
+    meet = Barrier(2)
+    child = os.fork()
+    if child == 0:
+        try:
+            sums.on_threads(lambda _: meet.wait(20), range(2))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_blas_is_exact_here_and_a_blas_that_is_not_is_replaced(monkeypatch):

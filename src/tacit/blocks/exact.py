@@ -9,6 +9,7 @@ rounding towards zero, and they are tighter by `SHRINK` than what is stated, whi
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -136,10 +137,11 @@ class ExactPasses:
         most = COEFFICIENTS if len(w) == 1 else CLASS_COEFFICIENTS
         rule = kernels.Rule(self._task.loss.code, shape, clip, self._weights, 2.0**steps, 2.0**most)
         if len(w) == 1:
-            total = sum_over(self._longer(), _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
+            total = sum_over(self._longer, _one_gradient, bias, fixed[0], rule, run=self._run, at_once=1)
             return total.floats(-GRID - steps)[None, :]
         return sum_over(self._parts, _class_gradient, bias, fixed, rule, run=self._run).floats(-GRID - steps)
 
+    @cached_property
     def _longer(self) -> list[Any]:
         """The parts in blocks as long as compiled kernels take them."""
         return [replace(part, size=LONG_BLOCK) if hasattr(part, "size") else part for part in self._parts]
@@ -158,7 +160,7 @@ class ExactPasses:
         roots = np.sqrt(self._weights) / 2.0**down
         run, parts = self._run, self._parts
         if kernel is _outer and self._task.d <= SHORT:
-            parts = self._longer()
+            parts = self._longer
         elif self._is_here and kernel is _outer and self._task.d >= _WIDE:
             run = in_turn  # a matrix of many columns is held once: BLAS has threads of its own for it
             if self._is_sparse:

@@ -10,7 +10,7 @@ Totals outgrow 64 bits: 2^57 steps of a block times the blocks of a billion rows
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache, partial
 from threading import Lock
@@ -110,7 +110,8 @@ def in_turn(function: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[An
 def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
     """Call the function for every part, on as many threads as may be used; BLAS has one in each of them.
 
-    This thread is one of them: to start another and wait for it takes as long as to read some hundred thousand numbers.
+    This thread is one of them. The others stay for the next pass, as to start one takes as long as to read some hundred
+    thousand numbers; those that other passes keep busy are not waited for.
     """
     threads = 1 if len(parts) == 1 else min(cores(), len(parts))
     if threads <= 1:
@@ -131,12 +132,22 @@ def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any
                     left.clear()
                 raise
 
-    with _one_thread_each, ThreadPoolExecutor(threads - 1) as pool:
-        others = [pool.submit(work) for _ in range(threads - 1)]
-        work()
-        for other in others:
-            other.result()
+    with _one_thread_each:
+        others = [_helpers(os.getpid()).submit(work) for _ in range(threads - 1)]
+        try:
+            work()
+        finally:
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+    for other in begun:
+        other.result()
     return found
+
+
+@cache
+def _helpers(_process: int) -> ThreadPoolExecutor:
+    """Threads of this process, started as they are asked for: a fork has none of its parent's."""
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="tacit-pass")
 
 
 class _OneThreadEach:

@@ -48,14 +48,19 @@ class Labels:
 
     def __call__(self, y: NDArray[Any]) -> Floats:
         """Of every row; refuses a label that is none of the classes."""
+        numbers: Any = 0
         try:
-            numbers = np.searchsorted(self.classes, y)
-            named = bool(np.all(self.classes[np.minimum(numbers, len(self.classes) - 1)] == y))
+            if len(self.classes) == 2:
+                upper = y == self.classes[1]
+                named, numbers = bool(np.all(upper | (y == self.classes[0]))), np.where(upper, 1.0, -1.0)
+            else:
+                numbers = np.searchsorted(self.classes, y)
+                named = bool(np.all(self.classes[np.minimum(numbers, len(self.classes) - 1)] == y))
         except TypeError:  # labels of several types, which have no order
             named = False
         if not named:
             raise ValueError("y holds a label that `classes` does not name; name every label that can occur")
-        return np.asarray(numbers * 2.0 - 1.0 if len(self.classes) == 2 else numbers, dtype=np.float64)
+        return np.asarray(numbers, dtype=np.float64)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from tacit._types import Floats, Integers, Table
 from tacit.compilation import compiled
+from tacit.kernels.ahead import ask_for
 from tacit.kernels.any_order import add_product_in_any_order, dot_in_any_order
 from tacit.kernels.given import Block
 from tacit.problems.exponential import exp
@@ -46,8 +47,8 @@ ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
 _TILE, _CLASS_TILE, _COLUMN_TILE = 64, 256, 128  # rows
-_NEAR, _LANES = 2_048, 8  # entries of a tile, and rows at least
-_MEDIUM = 256  # entries of rows
+_LANES = 8
+_AHEAD = 4_096  # entries, which near memory has room for
 UNIT = 2.0**GRID
 
 SHORT = 64
@@ -178,47 +179,40 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
     """The sum of clipped gradients; the last entry is the intercept's.
 
     Rows are read twice, the second time from near memory. From far memory they come fastest one after the other, as one
-    stream: four at a time take up to twice as long, but where rows are so short that four of them are one stream.
+    stream: four at a time take up to twice as long, but where rows are so short that four of them are one stream. Long
+    ones are asked for ahead of it.
     """
     Z, bias, targets, norms = block
     n, d = Z.shape
     out, part, held = np.zeros(d + 1, dtype=np.int64), np.zeros(d), np.empty(_TILE)
-    tile = _tile(d)
-    for start in range(0, n, tile):
-        end = min(start + tile, n)
+    for start in range(0, n, _TILE):
+        end = min(start + _TILE, n)
         rows, own = Z[start:end], held[: end - start]
         if d <= SHORT:
             _short_margins(rows, bias, w, own)
         else:
-            _margins(rows, float(bias * w[d]), w, own)
+            _margins(rows, float(bias * w[d]), w, own, _AHEAD)
         coefficients(own, targets[start:end], norms[start:end], rule)
         total = 0.0
         for i in range(len(own)):
             total += own[i]
         out[d] += np.int64(total * bias * UNIT)
         _add_rows(rows, own, part)
-        if end % _TILE == 0 or end == n:
-            for j in range(d):
-                out[j] += np.int64(part[j] * UNIT)
-                part[j] = 0.0
+        for j in range(d):
+            out[j] += np.int64(part[j] * UNIT)
+            part[j] = 0.0
     return out
 
 
 @kernel
-def _tile(d: int) -> int:
-    """How many rows are read before they are read again from near memory, or from the next: a power of two."""
-    tile = _TILE
-    while d <= _MEDIUM and tile > _LANES and tile * d > _NEAR:
-        tile //= 2
-    return tile
-
-
-@kernel
-def _margins(Z: NDArray[np.float32], base: float, w: Floats, out: Floats) -> None:
-    """The margin of each row."""
-    for i in range(len(Z)):
+def _margins(Z: NDArray[np.float32], base: float, w: Floats, out: Floats, ahead: int = 0) -> None:
+    """The margin of each row. Asks for what is so many entries farther on, if any."""
+    n, d = Z.shape
+    for i in range(n):
         total = base
-        for j in range(Z.shape[1]):
+        if ahead > 0:
+            ask_for(Z, i * d + ahead, (i + 1) * d + ahead)
+        for j in range(d):
             total = add_product_in_any_order(total, np.float64(Z[i, j]), w[j])
         out[i] = total
 
