@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from tacit.blocks.sums import cuts, on_threads
+
 _QUOTED = re.compile(r"""(?<!dtype\()(['"]).*\1""")
 _WORDS = ("object", "str", "category", "categorical", "enum")
 _NUMBERS = re.compile(r"(u?int|float)\d|bool|double|decimal|null|sparse", re.IGNORECASE)
@@ -41,12 +43,21 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
         _refuse_dates(data[0])
     try:
         with np.errstate(over="ignore", invalid="ignore"):
+            if options.get("ensure_all_finite", True) and _is_finite(data[0]):
+                options["ensure_all_finite"] = False
             return validate_data(estimator, *data, **options)
     except (TypeError, ValueError, OverflowError) as error:
         told = type(error) if type(error) in (TypeError, ValueError) else ValueError
         message = _of_column(data[0], str(error)) or without_data(str(error))
     # Outside the handler, so that the error that quotes the data is not this one's context.
     raise told(message)
+
+
+def _is_finite(X: Any) -> bool:
+    """Whether sums on all cores say so of a large array: False also where they overflow, or nothing is known."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
+        return False
+    return all(on_threads(lambda cut: bool(np.isfinite(np.sum(X[cut]))), cuts(*X.shape)))
 
 
 def is_lazy(value: Any) -> bool:
