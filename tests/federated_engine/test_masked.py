@@ -1,4 +1,7 @@
-"""Masked products over real processes, whose parties reach the coordinator through a proxy: one study shows both."""
+"""Masked products over real processes, whose parties reach the coordinator through a proxy, with some people held out.
+
+One study shows all three.
+"""
 
 import sqlite3
 
@@ -9,13 +12,15 @@ from tests.federated.proxy import Proxy
 from .support import SIZES, Trial
 
 pytestmark = pytest.mark.engine
+RADII = [1.0, 4.0]
 
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory):
     """A study that came to its end."""
-    masked = {"labels": "held", "protocol": {"name": "marginals", "products": "masked"}}
-    trial = Trial(tmp_path_factory.mktemp("masked"), holder="hospital-b", host="localhost", **masked)
+    agreed = {"labels": "held", "protocol": {"name": "marginals", "products": "masked"}}
+    agreed |= {"evaluation": {"share": 0.25}, "l1_radius": RADII}
+    trial = Trial(tmp_path_factory.mktemp("masked"), holder="hospital-b", host="localhost", **agreed)
     coordinator = trial.coordinator().until("listening on")
     with Proxy() as proxy, pytest.MonkeyPatch.context() as environment:
         environment.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -36,6 +41,15 @@ def test_masked_products_between_processes(trial):
         journal.close()
         assert "row norm" in kept
         assert not kept & {"seed", "private key", "hellos", "boxes", "block"}
+
+
+def test_a_radius_is_chosen_on_people_who_are_held_out(trial):
+    """What was released of them over the network is what a single process releases."""
+    outcome, _ = trial.in_one_process()
+    found = trial.model.evaluation_
+    assert found == outcome.model.facts["evaluation"]
+    assert found.l1_radius in RADII
+    assert found.n_rows == 75
 
 
 def test_parties_go_through_a_proxy(trial):
