@@ -109,7 +109,7 @@ def _sums(capped: bool) -> Any:
         _, targets, limits, _ = of
         total = 0.0
         for i in range(len(column)):
-            product = float(min(room[i], limits[i])) * float(-targets[i] * column[i])
+            product = np.float64(min(room[i], limits[i])) * np.float64(-targets[i] * column[i])
             total = add_in_any_order(total, _within(product, cap) if capped else product)
         return total
 

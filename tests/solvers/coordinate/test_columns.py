@@ -182,6 +182,28 @@ def test_a_walk_may_be_taken_in_parts(sparse):
         np.testing.assert_array_equal(end, ends[0])
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_no_row_adds_more_to_a_pass_than_its_limit_allows(loss, kind):
+    """To the last bit, for rows at their limit: a product in single precision would round some of them up."""
+    d, step = 7, 2.0**-60
+    rng = np.random.default_rng(6)
+    rules = kernels.rules(*np.tile([[math.inf, 1.0, 0.0]], (d + 1, 1)).T, Penalty(), 1)
+    closest = 0.0
+    for _ in range(100):
+        Z = rng.normal(size=(1, d)).astype(kind)
+        one = Columns(task(loss, 1, d), bounded(Z, np.ones(1)))
+        limits = one.limits(rng.uniform(0.1, 0.4), rng.uniform(0.5, 2.0, size=d + 1), 0.3)
+        w = np.append(np.zeros(d), -40.0)
+        one.move_to(w)
+        released = Walk(one, limits, rules, np.arange(d + 1), w)(Tape(np.zeros(d + 1, dtype=np.int64), step, 100.0))
+        most = [Fraction(float(limits[0, 0])) * abs(z) for z in exact(Z[0])] + [Fraction(float(limits[1, 0]))]
+        for found, allowed in zip(exact(released), most, strict=True):
+            assert abs(found) <= allowed * (1 + Fraction(1, 2**52)) + Fraction(step)
+            closest = max(closest, float(abs(found) / allowed))
+    assert closest > 1 - 1e-15
+
+
 # --- storage ----------------------------------------------------------------------------------------------------------
 
 
