@@ -108,6 +108,18 @@ def test_a_party_is_known_by_the_headers_that_its_engine_sends(tmp_path):
     assert not child.party_by_key(frozenset(known))({})
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the engine imports
+def test_the_same_bytes_in_two_messages_are_objects_of_their_own():
+    """The engine deletes an object when one of the messages has arrived, and the other would never be whole."""
+    from flwr.supercore.inflatable.inflatable_utils import get_all_nested_objects
+
+    from tacit.federated.transports.flower.runtime import packed, unpacked
+
+    one, other = packed(b"the same"), packed(b"the same")
+    assert not get_all_nested_objects(one).keys() & get_all_nested_objects(other).keys()
+    assert unpacked(one) == unpacked(other) == b"the same"
+
+
 def test_a_fit_over_three_processes_is_the_one_of_a_single_process(trial, coordinator):
     parties = [trial.party("hospital-a"), trial.party("hospital-b")]
     assert coordinator.ended() == 0, coordinator.printed

@@ -33,7 +33,7 @@ from tacit.federated.transports.flower.runtime import Header, Runtime, kept_aliv
 _START = 60.0  # seconds that the engine gets to start, and the last one to let go of the port
 _POLL = 0.25  # seconds between two looks for replies
 _FAREWELL = 10.0  # seconds that parties get to hear that the study is done
-_RESEND = 10.0  # seconds without an answer after which a request is sent again
+_RESEND = 30.0  # seconds without an answer after which a request is sent again: a slow line takes as long for megabytes
 _PATIENCE = 15.0  # seconds of waiting for a party before that is worth a word
 
 # The engine wants an app to run. This one holds no code, and nobody runs it.

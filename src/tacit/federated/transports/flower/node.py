@@ -18,7 +18,11 @@ from flwr.supercore.inflatable.inflatable_protobuf_utils import (
     make_confirm_message_received_fn_protobuf,
     make_pull_object_fn_protobuf,
 )
-from flwr.supercore.inflatable.inflatable_utils import ObjectPullError, pull_and_inflate_object_from_tree
+from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectPushError,
+    pull_and_inflate_object_from_tree,
+)
 from flwr.supercore.interceptors import SuperExecAuthHttpInterceptor
 from flwr.supernode.runtime.run_clientapp import push_message
 
@@ -180,5 +184,8 @@ def _worked_on(tasks: list[_Task], served: Served) -> tuple[bool, list[_Task]]:
         elif message.has_content() and served.ends_with(unpacked(message.content)):
             return True, []
         else:
-            task.reply(message, served.answer)
+            try:
+                task.reply(message, served.answer)
+            except ObjectPushError:
+                continue  # the same
     return False, left

@@ -1,5 +1,6 @@
 """What both sides say to their engine process: claim a task, keep it alive, and messages made of bytes."""
 
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from flwr.supercore.interceptors.http.utils import add_headers
 from flwr.supercore.runtime import RuntimeHttpClient
 
 _BEAT = 10.0  # seconds between signs of life; the engine gives a task up after about 60 without one
-_RECORD, _BYTES = "tacit", "bytes"
+_RECORD, _BYTES, _ONCE = "tacit", "bytes", "once"
 
 
 class Header:
@@ -82,8 +83,12 @@ def kept_alive(task: Any) -> Iterator[None]:
 
 
 def packed(content: bytes) -> RecordDict:
-    """Bytes as the content of a message."""
-    return RecordDict({_RECORD: ConfigRecord({_BYTES: content})})
+    """Bytes as the content of a message that is like no other.
+
+    The engine names objects by what they hold. When a message has arrived it deletes those of its name, also under
+    another message that was to bring the same bytes once more.
+    """
+    return RecordDict({_RECORD: ConfigRecord({_BYTES: content, _ONCE: secrets.token_bytes(16)})})
 
 
 def unpacked(content: RecordDict) -> bytes | None:
