@@ -21,6 +21,7 @@ from benchmarks.rules import (
     sharing,
     solvers,
     text,
+    units,
     walks,
 )
 from benchmarks.rules import steps as step_counts
@@ -126,6 +127,19 @@ def test_all_slopes_together_are_set_next_to_the_mean_iterate(monkeypatch, tmp_p
     told = [line.split(" | ") for line in (tmp_path / "walks_rule.md").read_text().splitlines() if "400 x 3" in line]
     assert [row[0] for row in told] == ["| two", "| other"]
     assert "+0.000" not in told[0][5]  # other weights, another log-loss
+
+
+def test_shares_of_units_are_set_next_to_those_of_two_classes(monkeypatch, tmp_path):
+    made = X, np.digitize(X[:, 0], [-1.0, -0.3, 0.3, 1.0]), "classification"
+    monkeypatch.setattr(units, "load", lambda _: made)
+    few = units.BENCHMARK.quick.but(judged=["five"], chose=["other"], seeds=1, epsilons=[0.3])
+    monkeypatch.setattr(units.BENCHMARK, "quick", few)
+    share = units.linear._beside_weights
+    units.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert units.linear._beside_weights is share
+    told = [line.split(" | ") for line in (tmp_path / "units_rule.md").read_text().splitlines() if "400 x 3" in line]
+    assert [row[0] for row in told] == ["| five", "| other"]
+    assert "+0.000 ± 0.000" not in told[0][5]  # another share, another log-loss
 
 
 def test_solvers_are_set_next_to_each_other(monkeypatch, tmp_path):
