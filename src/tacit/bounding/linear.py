@@ -156,7 +156,7 @@ class LinearBounding:
         # The target takes a fifth of what finding scales is worth, or up to half.
         hidden = label is not None and task.y_bounds is None
         worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)
-        if means and isinstance(features, MagnitudeScale | DeclaredScale):
+        if means and not isinstance(features, NormScale | MomentScale | SparseScale | None):
             worth = _beside_weights(task, worth)
         part, least = 0.5 if isinstance(features, PooledScale) else _LABEL_PART, 0.02
         if bounds is not None and features is not None:  # the target may be all that is left to find
