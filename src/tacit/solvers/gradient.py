@@ -189,7 +189,7 @@ class _Steps(Algorithm[LinearTask]):
             mean[:, -1] += start
             if due:
                 mean[:, -1] += classes.shift(task, known, passes, mean, gate)
-        spread = noise * walk.left(bound.least)
+        spread = noise * walk.left(bound.least)  # that of the mean iterate: all slopes together have less
         deviations = np.sqrt(np.square(bound.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
 

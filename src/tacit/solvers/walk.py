@@ -12,6 +12,8 @@ by beyond that is wrong in the second, and these are taken in the proportion tha
 least: one estimate has noise, the other a bias (Green and Strawderman). How long the margins are, which is where a
 wrong H shows first, is told by the first ones alone. Without noise nothing is taken.
 
+Regressions return the mean iterate alone: ames loses by the others (`benchmarks.rules.walks`).
+
 Nothing is released for that: it follows from slopes that were released, at places that follow from those before them.
 """
 
