@@ -111,6 +111,8 @@ bench: venv
 	$(BIN)/python -m benchmarks.rules.steps --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.curvature --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.means --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.walks --data $(DATA)
+	$(BIN)/python -m benchmarks.rules.units --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.regressions --data $(DATA)
 	$(BIN)/python -m benchmarks.rules.solvers --data $(DATA)
 	$(BIN)/python -m benchmarks.small --data $(DATA)

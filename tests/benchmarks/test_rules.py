@@ -10,7 +10,20 @@ from scipy.sparse import csr_array
 from benchmarks.frame import sets
 from benchmarks.frame.command import Effort
 from benchmarks.frame.records import Record
-from benchmarks.rules import coordinate, curvature, dual, judges, means, order, regressions, sharing, solvers, text
+from benchmarks.rules import (
+    coordinate,
+    curvature,
+    dual,
+    judges,
+    means,
+    order,
+    regressions,
+    sharing,
+    solvers,
+    text,
+    units,
+    walks,
+)
 from benchmarks.rules import steps as step_counts
 from benchmarks.rules.tuned import compared, settings
 from tacit import LogisticRegression
@@ -101,6 +114,32 @@ def test_centres_are_set_next_to_those_of_histograms(monkeypatch, tmp_path):
     told = [line.split(" | ") for line in (tmp_path / "means_rule.md").read_text().splitlines() if "400 x 3" in line]
     assert [row[0] for row in told] == ["| two", "| other"]
     assert "+0.000" not in told[0][5]  # other centres, another log-loss
+
+
+def test_all_slopes_together_are_set_next_to_the_mean_iterate(monkeypatch, tmp_path):
+    made = X, (X[:, 0] > 0.3).astype(int), "classification"
+    monkeypatch.setattr(walks, "load", lambda _: made)
+    few = walks.BENCHMARK.quick.but(judged=["two"], chose=["other"], seeds=1, epsilons=[1.0])
+    monkeypatch.setattr(walks.BENCHMARK, "quick", few)
+    together = walks.Walk.together
+    walks.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert walks.Walk.together is together
+    told = [line.split(" | ") for line in (tmp_path / "walks_rule.md").read_text().splitlines() if "400 x 3" in line]
+    assert [row[0] for row in told] == ["| two", "| other"]
+    assert "+0.000" not in told[0][5]  # other weights, another log-loss
+
+
+def test_shares_of_units_are_set_next_to_those_of_two_classes(monkeypatch, tmp_path):
+    made = X, np.digitize(X[:, 0], [-1.0, -0.3, 0.3, 1.0]), "classification"
+    monkeypatch.setattr(units, "load", lambda _: made)
+    few = units.BENCHMARK.quick.but(judged=["five"], chose=["other"], seeds=1, epsilons=[0.3])
+    monkeypatch.setattr(units.BENCHMARK, "quick", few)
+    share = units.linear._beside_weights
+    units.BENCHMARK.main(["--quick", "--out", str(tmp_path)])
+    assert units.linear._beside_weights is share
+    told = [line.split(" | ") for line in (tmp_path / "units_rule.md").read_text().splitlines() if "400 x 3" in line]
+    assert [row[0] for row in told] == ["| five", "| other"]
+    assert "+0.000 ± 0.000" not in told[0][5]  # another share, another log-loss
 
 
 def test_solvers_are_set_next_to_each_other(monkeypatch, tmp_path):

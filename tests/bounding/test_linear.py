@@ -48,3 +48,35 @@ def test_few_rows_of_a_target_far_from_zero_are_predicted_near_its_middle():
             model = LinearRegression(epsilon=0.1, random_state=seed).fit(X, y)
             off.append(abs(model.predict(X).mean() - y.mean()) / 77.0)
     assert np.mean(np.array(off) < 1.0) >= 0.85
+
+
+def units_of(classes, epsilon, n=1_000, d=60, loss="multinomial", layout="grid", **facts):
+    asked = task(loss, n, d, epsilon=epsilon, outputs=classes if loss == "multinomial" else 1, **facts)
+    bounding = LinearBounding.of(asked, layout, None)
+    assert sum(release.share for release in bounding.releases) + bounding.left == pytest.approx(1.0)
+    return 1.0 - bounding.left
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 3.0])
+def test_units_get_less_where_there_are_weights_of_more_than_three_classes_but_never_less_than_is_left(epsilon):
+    """The odds of the share fall with the root of how many numbers tell the classes apart."""
+    two = units_of(2, epsilon, loss="logistic")
+    assert units_of(3, epsilon) == pytest.approx(two)
+    for classes in (4, 9, 19):
+        odds = two / (1.0 - two) * math.sqrt(2.0 / (classes - 1))
+        assert units_of(classes, epsilon) == pytest.approx(max(odds / (1.0 + odds), 0.15))
+    assert units_of(19, epsilon) < two or two == pytest.approx(0.15)
+
+
+def test_units_keep_their_share_where_a_class_has_too_few_rows_for_the_noise():
+    mu = task("multinomial", 1_000, 60, epsilon=0.3).budget.mu
+    heard = math.floor(1_000 * mu / 2.0)
+    assert 3 < heard < 100
+    assert units_of(heard + 1, 0.3) == pytest.approx(0.4)
+    assert units_of(heard, 0.3) < 0.3
+
+
+def test_only_units_of_columns_that_are_found_one_by_one_get_less():
+    assert units_of(10, 0.5, row_norm=1.0) == units_of(2, 0.5, loss="logistic", row_norm=1.0)
+    assert units_of(10, 0.5, sparse=True) == units_of(2, 0.5, loss="logistic", sparse=True)
+    assert units_of(10, 0.5) < units_of(2, 0.5, loss="logistic")

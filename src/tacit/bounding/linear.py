@@ -11,7 +11,7 @@ from tacit._types import Floats
 from tacit.blocks import Bounded, Bounder, Scaling, Source, TableRows, TargetUnits, clip_rows
 from tacit.bounding.declared import DeclaredScale, RawScale, SparseScale
 from tacit.bounding.norms import MomentScale, NormScale
-from tacit.bounding.scales import MagnitudeScale, PooledScale
+from tacit.bounding.scales import LEAST_SHARE, MagnitudeScale, PooledScale
 from tacit.bounding.target import LabelScale
 from tacit.kernels.given import Csr
 from tacit.kernels.rows import sparse_norms
@@ -22,6 +22,8 @@ from tacit.problems.task import LinearTask
 _LABEL_PART = 0.2  # of what finding scales is worth: the target is one column, but it matters most
 _LABEL_MOST, _LABEL_ROWS = 0.3, 16.0  # its largest share of the budget, and n mu below which it gets that or nearly so
 _LABEL_ALONE, _LABEL_BIN = 0.7, 0.10  # the same where few rows are left over, which keeps noise of a bin to that part
+_CONTRASTS = 2.0  # of classes, up to which units are worth what they are of two classes; wine chose it
+_HEARD = 2.0  # n mu / K, below which a class has too few rows for units to be worth less; leaves chose it
 _ENTRY_OF_NORM = 0.1  # what entries of sparse rows are clipped to, over the bound on row norms
 _ENTRY_OF_SCALE = 1.5  # and those of dense rows, over a column's scale
 
@@ -154,6 +156,8 @@ class LinearBounding:
         # The target takes a fifth of what finding scales is worth, or up to half.
         hidden = label is not None and task.y_bounds is None
         worth = 0.0 if features is None else features.share(task.budget, task.d + hidden)
+        if means and not isinstance(features, NormScale | MomentScale | SparseScale | None):
+            worth = _beside_weights(task, worth)
         part, least = 0.5 if isinstance(features, PooledScale) else _LABEL_PART, 0.02
         if bounds is not None and features is not None:  # the target may be all that is left to find
             least = _LABEL_PART * MagnitudeScale(task.n, 1).share(task.budget, 1)
@@ -232,6 +236,19 @@ class LinearBounding:
             raise TypeError(f"rows in parts cannot be stored as {self.layout!r}")
         scaling = self.features.run(gate, source)
         return scaling if self.task.fit_intercept else _uncentred(scaling)
+
+
+def _beside_weights(task: LinearTask, share: float) -> float:
+    """What of the budget units are worth where noise is large, if there are weights of many classes to find in them.
+
+    What an error of units costs falls with their share as 1 / share. What the noise of weights costs falls as
+    1 / (1 - share), and each column has K - 1 of them to tell K classes apart: the sum is least where the odds of the
+    share fall with the root of that. They were chosen for few classes; and what is left where noise is small stays.
+    """
+    if task.n * task.budget.mu <= _HEARD * task.classes:
+        return share
+    odds = share / (1.0 - share) * math.sqrt(min(1.0, _CONTRASTS / (task.classes - 1)))
+    return max(min(share, LEAST_SHARE), odds / (1.0 + odds))
 
 
 def _unscaled(d: int, bound: float) -> Scaling:

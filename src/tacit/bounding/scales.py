@@ -39,7 +39,7 @@ from tacit.privacy import Budget, Gate, Release
 from tacit.privacy.mechanisms import GaussianVector, Sensitivity
 from tacit.problems.bounds import Bounds
 
-_LEAST_SHARE = 0.15
+LEAST_SHARE = 0.15
 _JOINED = 4.0  # deviations of the noise, below which a bin may be there by chance next to one that is not
 _MANY_COLUMNS = 500  # tables with fewer tend to have a unit for each column, which one scale cannot serve
 _NOISE_OF_MANY = 0.4  # of (d + 1) / (n mu), from which on scales of single columns are not worth their cost
@@ -59,7 +59,7 @@ class MagnitudeScale:
 
         700 m / (n mu)^2 keeps the noise of a bin near a twentieth of the rows.
         """
-        return min(0.40, max(_LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
+        return min(0.40, max(LEAST_SHARE, 700.0 * columns / (self.n * budget.mu) ** 2))
 
     def releases(self, share: float) -> tuple[Release, ...]:
         """Two histograms, and the means of what they bound."""

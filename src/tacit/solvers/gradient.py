@@ -2,8 +2,9 @@
 
 Algorithm. Release the second-moment matrix A of the bounded rows once; take T full-batch steps
 `w <- v - Q (noisy mean of clipped gradients at v + lambda v)` with Q the inverse of the curvature that A gives
-and v = w + beta (w - the w before it); return the mean of the second half of the iterates. No step looks at the
-objective, and T is fixed beforehand. For several classes the curvature is that of a model which knows their shares
+and v = w + beta (w - the w before it); return the mean of the second half of the iterates, and of classifiers weights
+that use all gradients alike, as far as these agree with it (`tacit.solvers.walk`). No step looks at the objective, and
+T is fixed beforehand. For several classes the curvature is that of a model which knows their shares
 alone (`tacit.solvers.classes.curvature`), or up to the geometric mean of that and what is safe for any data where
 shorter steps arrive as well (`Curvature.spared`), until two released gradients differ by more than that allows.
 
@@ -59,6 +60,7 @@ from tacit.solvers import classes, guard
 from tacit.solvers.base import Algorithm, Layout, Serves, Solution, Solver, iterations, option
 from tacit.solvers.curvature import POWER_STEPS, Curvature, largest_curvature
 from tacit.solvers.examples import on_cancer
+from tacit.solvers.walk import Walk
 
 FULL_MATRIX = 2_000
 _STEPS, _STEPS_IN_NOISE, _LEAST_STEPS, _MOST_STEPS = 20, 30, 16, 1_200
@@ -149,7 +151,7 @@ class _Steps(Algorithm[LinearTask]):
         return replace(self, task=task, clip=part * self.clip, radius=part * self.radius)
 
     def run(self, data: Bounded, gate: Gate) -> Solution:
-        """The mean of the second half of the iterates."""
+        """All releases, and the weights that follow from them."""
         task, steps, clip = self.task, self.steps, self.clip
         counted, due = classes.are_counted(task), classes.are_due(task)
         known = classes.classes_of(task, data, gate, counted=counted)
@@ -168,28 +170,33 @@ class _Steps(Algorithm[LinearTask]):
         def slope_at(place: Floats) -> Floats:
             return gate.release("gradients", mechanism, passes.gradient(place, clip * SHRINK)) / task.n
 
-        mean, bounds = self._walk(slope_at, begin, bound, l2, noise)
+        walk = self._walk(slope_at, begin, bound, l2, noise)
+        mean = walk.mean
         if guard.is_due(task):
-            mean = guard.kept(task, passes, mean, bound, float(self._come(bounds).sum()), gate)
+            mean = guard.kept(task, passes, mean, bound, float(walk.come().sum()), gate)
         if task.loss != SQUARED:
+            # Gradients that are clipped have the less curvature: about as much less as the clip is below a row's norm.
+            part = min(1.0, clip / math.sqrt(task.width)) * likely.h / walk.first.h
+            mean, own = walk.together(noise, part)
+            mean[:, -1] *= task.fit_intercept
             # A probability should average over what the noise may have done to the margin. For normal noise of variance
             # v that is nearly the sigmoid of margin / sqrt(1 + v pi / 8); without it probabilities are too sure.
-            variance = float(bound.moments @ np.square(noise * self._left(bounds, bound.moments)))
+            variance = walk.variance(noise, 1.0, own)
             mean[:, -1] -= start
             if task.loss == MULTINOMIAL:
-                mean *= self._kept(bounds, likely.h, noise, mean)
+                mean *= self._kept(walk, part, walk.variance(noise, 0.5 * part, own), mean)
             mean /= math.sqrt(1.0 + variance * math.pi / 8.0)
             mean[:, -1] += start
             if due:
                 mean[:, -1] += classes.shift(task, known, passes, mean, gate)
-        spread = noise * self._left(bounds, bound.least)
+        spread = noise * walk.left(bound.least)  # that of the mean iterate: all slopes together have less
         deviations = np.sqrt(np.square(bound.vectors) @ np.square(spread))
         return Solution(mean, np.tile(deviations, (task.outputs, 1)))
 
     def _walk(
         self, slope_at: Callable[[Floats], Floats], begin: Floats, bound: Curvature, l2: Floats, noise: float
-    ) -> tuple[Floats, list[Curvature]]:
-        """The mean of the second half of the iterates, and the bound by which each step was made.
+    ) -> Walk:
+        """All steps.
 
         Where a step has met more curvature than it was made for, those after it are made for the most there can be; in
         the first quarter they begin anew. That follows from what was released, and their number stays the same.
@@ -197,6 +204,7 @@ class _Steps(Algorithm[LinearTask]):
         task, most, tail = self.task, self.task.loss.curvature, self.steps - self.steps // 2
         w = ahead = begin
         mean, bounds, last = np.zeros_like(begin), list[Curvature](), None
+        places, slopes = np.zeros((2, *begin.shape))
         for step in range(self.steps):
             slope = slope_at(ahead)
             if last is not None and bound.h < most:
@@ -206,8 +214,10 @@ class _Steps(Algorithm[LinearTask]):
                     if step < self.steps // 4:
                         w = ahead = begin
                         bounds.clear()
+                        places, slopes = np.zeros((2, *begin.shape))
                         continue
             bounds.append(bound)
+            places, slopes = places + ahead, slopes + slope
             last, before = (ahead, slope), w
             w = ahead - bound.inverse_times(slope + l2 * ahead)
             if not task.fit_intercept:
@@ -215,47 +225,20 @@ class _Steps(Algorithm[LinearTask]):
             ahead = w + self.momentum * (w - before)
             if step >= self.steps - tail:
                 mean += w / tail
-        return mean, bounds
+        return Walk(begin, mean, places / len(bounds), slopes / len(bounds), bounds, tail, self.momentum)
 
-    def _kept(self, bounds: list[Curvature], h: float, noise: float, mean: Floats) -> float:
+    def _kept(self, walk: Walk, part: float, variance: float, mean: Floats) -> float:
         """What to keep of margins that have noise in them: the part that is signal, over how far steps have come.
 
         What the square of margins has more than the noise puts there is signal (James and Stein). Signal that is on its
-        way would still grow, and that makes up for noise; margins are never made larger. Gradients that are clipped
-        have the less curvature: about as much less as the clip is below the norm of a row. As weights grow it falls,
-        so half of that is taken for how long noise is kept.
+        way would still grow, and that makes up for noise; margins are never made larger. There is this `part` of the
+        curvature at first. As weights grow it falls, so half of that is taken for how long noise is kept, which has
+        this `variance`.
         """
-        first = bounds[0]
-        part = min(1.0, self.clip / math.sqrt(self.task.width)) * h / first.h
-        variance = float(first.moments @ np.square(noise * self._left(bounds, first.moments, 0.5 * part)))
+        first = walk.first
         signal = 1.0 - variance / max(first.square_of_margins(mean), 1e-300)
-        come = float(first.moments @ self._come(bounds, part)) / max(float(first.moments.sum()), 1e-300)
+        come = float(first.moments @ walk.come(part)) / max(float(first.moments.sum()), 1e-300)
         return min(1.0, max(_LEAST_KEPT, signal / max(min(1.0, come), 1e-300)))
-
-    def _come(self, bounds: list[Curvature], part: float = 1.0) -> Floats:
-        """How far the mean comes towards a minimum in each direction, if there is this part of the curvature."""
-        moments, tail = bounds[0].moments, self.steps - self.steps // 2
-        w, ahead, come = np.zeros((3, len(moments)))
-        for step, bound in enumerate(bounds):
-            before, w = w, ahead + np.minimum(part * bounds[0].h * moments * bound.inverse, 1.0) * (1.0 - ahead)
-            ahead = w + self.momentum * (w - before)
-            come += w / tail if step >= len(bounds) - tail else 0.0
-        return np.asarray(come)
-
-    def _left(self, bounds: list[Curvature], moments: Floats, part: float = 1.0) -> Floats:
-        """The deviation that unit noise in every gradient leaves in the returned mean, for these second moments.
-
-        There is this `part` of the curvature that the first step was made for. An iterate is 1 - c times where its step
-        began, c = inverse * curvature. So it reaches the next one 1 + beta times that, and the one after it -beta
-        times.
-        """
-        tail, likely = self.steps - self.steps // 2, part * bounds[0].h * moments + bounds[0].penalty
-        squares, next_kept, after_kept = np.zeros((3, len(moments)))
-        for step, inverse in reversed(list(enumerate(bound.inverse for bound in bounds))):
-            reach = float(step >= len(bounds) - tail) + (1.0 + self.momentum) * next_kept - self.momentum * after_kept
-            squares += np.square(inverse * reach)  # what the noise of this step moves in the sum of the second half
-            next_kept, after_kept = (1.0 - np.minimum(inverse * likely, 1.0)) * reach, next_kept
-        return np.asarray(np.sqrt(squares) / tail)
 
     def _curvature(self, passes: Passes | ExactPasses, l2: Floats, gate: Gate) -> Curvature:
         """The second moments, released; for many columns their diagonal, and how much larger an eigenvalue can be."""
