@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from tacit.federated import FederatedLogisticRegression, Marginals, Party
 from tacit.federated.protocols import columns
 from tacit.federated.protocols.base import Holding, Question, RefusedError
-from tacit.federated.protocols.marginals.masked import MaskedProtocol, party, slopes
+from tacit.federated.protocols.marginals.masked import MaskedProtocol, logistic, party, slopes
 from tacit.federated.protocols.marginals.rules import SUMS
 from tacit.privacy import Gate, NoiseSource, accounting, gdp
 from tacit.privacy.gate import PlanViolationError
@@ -303,6 +303,41 @@ def test_without_noise_and_for_normal_columns_it_is_logistic_regression(fit_inte
     expected = LogisticRegression(C=1e8, fit_intercept=fit_intercept).fit(X, y)
     np.testing.assert_allclose(model.coef_.ravel(), expected.coef_.ravel(), atol=0.02)
     np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=0.02)
+
+
+def with_flat_slopes(done):
+    """The coordinator's side once more, told that the loss is level wherever it looks: its questions for slopes."""
+    given, norms, n = done.model.facts["moments"].given, done.model.facts["row_norms"], done.protocol.study.n_rows
+    level, ends = given.positive - 0.5, np.cumsum(list(SIZES.values()))[:-1]
+    sums = dict(zip(SIZES, np.split(given.slope / 2.0 + level * given.mean, ends), strict=True))
+    rounds, asked_for = done.protocol.coordinate(), []
+    next(rounds)
+    for questions, said in zip(done.asked, done.answers, strict=True):
+        told = {name: {**answer.releases, **answer.beside} for name, answer in said.items()}
+        if questions["a"].step == slopes.STEP:
+            told = {name: {"slopes": n * np.append(sums[name] / norms[name], SUMS * level)} for name in SIZES}
+        try:
+            turn = rounds.send(told)
+        except StopIteration:
+            return asked_for
+        if turn["a"].step == slopes.STEP:
+            asked_for.append(turn)
+    raise AssertionError("the coordinator did not come to an end")
+
+
+def test_caution_about_noise_shortens_steps_and_leaves_weights_where_the_loss_is_level():
+    done = run(classes_study(n_rows=2_000, epsilon=4.0), *some_classes(3, 2_000))
+    with patch.object(logistic, "_PENALTY", 0.0):
+        first, *later = with_flat_slopes(done)
+    assert len(later) == 2
+    for turn in later:
+        for name in SIZES:
+            for what in (slopes.DIRECTION, slopes.PLACE):
+                expected = first[name].arrays[what]
+                np.testing.assert_allclose(turn[name].arrays[what], expected, atol=1e-6 * np.abs(expected).max())
+    penalised = with_flat_slopes(done)
+    sizes = [np.linalg.norm(turn["a"].arrays[slopes.DIRECTION]) for turn in penalised]
+    assert sizes[0] > sizes[1] > sizes[2] > 0.3 * sizes[0]
 
 
 def far_from_normal():

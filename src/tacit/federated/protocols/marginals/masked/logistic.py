@@ -3,8 +3,9 @@
 The loss has the gradient E z (sigma(m) - y) and, for normal columns, the second derivatives E[sigma'(m)] Cov(z). Steps
 are Newton's, inside the l1 ball, with the gradient put together from what the parties release and from the products
 with labels. Noise weighs most where columns vary least, so the second derivatives have a ridge of the size of the
-noise, and so have the weights. One step from zero by moments alone, then three by slopes: with noise, more of them gain
-nothing, and after many the average over unknown margins, which is only nearly right, drives the weights up.
+noise. Most of it only makes steps shorter: as a penalty on weights all of it costs more than the noise that it holds
+back, and a sixth of it is enough. One step from zero by moments alone, then three by slopes: with noise, more of them
+gain little, and after many the average over unknown margins, which is only nearly right, drives the weights up.
 """
 
 import math
@@ -22,7 +23,7 @@ from tacit.federated.protocols.marginals.masked.rules import SLOPES, SLOPES_COUN
 from tacit.federated.protocols.marginals.masked.slopes import DIRECTION, PLACE, RELEASE, STEP
 from tacit.federated.protocols.marginals.rules import SUMS
 
-_RIDGE = 1.0  # in deviations of the noise of a gradient's entry
+_CAUTION, _PENALTY = 1.5, 0.3  # on steps, on weights; in deviations of the noise of a gradient's entry
 _LEAST_CURVATURE, _FURTHEST = 0.03, 1.0  # of the loss in the margin; of a step of the mean margin
 _SINGULAR = 1e-10  # eigenvalues below this part of the largest are none
 
@@ -53,11 +54,11 @@ def corrected(agreed: MaskedAgreement, given: Moments, norms: Mapping[str, float
     study = agreed.study
     units = np.concatenate([np.full(member.n_features, norms[member.name]) for member in study.members])
     noise, more = _noise_of_products(agreed), _noise(agreed, study.names[0])
-    ridge = _RIDGE * math.hypot(noise, more) * units**2
+    unit = math.hypot(noise, more) * units**2
     level = given.positive
     centre = math.log(level / (1.0 - level))
     squares = given.covariance if study.fit_intercept else given.covariance + np.outer(given.mean, given.mean)
-    start = level * (1.0 - level) * squares + np.diag(_RIDGE * noise * units**2)
+    start = level * (1.0 - level) * squares + np.diag((_CAUTION + _PENALTY) * noise * units**2)
     weights = Quadratic(given, start, given.slope / 2.0, centre).solved(study.l1_radius)
     for _ in range(SLOPES_COUNT):
         centre = centre if study.fit_intercept else float(given.mean @ weights)
@@ -67,8 +68,9 @@ def corrected(agreed: MaskedAgreement, given: Moments, norms: Mapping[str, float
         steepness = max(_LEAST_CURVATURE, moments.curvature(given.covariance, weights, centre))
         if study.fit_intercept:
             centre -= max(-_FURTHEST, min(_FURTHEST, (level - given.positive) / steepness))
-        curvature = steepness * squares + np.diag(ridge)
-        last = Quadratic(given, curvature, curvature @ weights - gradient - ridge * weights, centre)
+        curvature = steepness * squares + np.diag((_CAUTION + _PENALTY) * unit)
+        slope = curvature @ weights - gradient - _PENALTY * unit * weights
+        last = Quadratic(given, curvature, slope, centre)
         weights = last.solved(study.l1_radius)
     return last
 
