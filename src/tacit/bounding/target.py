@@ -32,6 +32,7 @@ _OFF = 0.1  # of a deviation: how far off a law's mean may be beyond what the no
 _OUT = 0.02  # of the rows: noise of a bin from which on laws say more than counts do
 _FAINT = 0.1  # of the rows: noise of a bin from which on windows of several bins are counted
 _WIDE, _NARROW = 4, 2  # bins in such a window at the first and the second look; made targets of 330 rows chose them
+_CLOSE = 1.2  # and with them the deviations that the mean is looked for in then: more would be noise
 _ONE = Sensitivity.vector(1.0)
 _BITS = 20  # steps to 1, as a power of two
 
@@ -80,7 +81,8 @@ class LabelScale:
         found = laws.likely(first, second, n, top)
         scale = _scale(found, second, n, top) if second.width == 1 else found.deviation
         noise = gate.noise("label: mean", _ONE) / n
-        reach = min(max(_REACH, _LITTLE / max(noise, 1e-300)), magnitudes.LIMIT) * math.hypot(scale, found.error)
+        least = _REACH if second.width == 1 else _CLOSE
+        reach = min(max(least, _LITTLE / max(noise, 1e-300)), magnitudes.LIMIT) * math.hypot(scale, found.error)
         moved = self._moved(gate, y, found.mean, reach)
         off = math.hypot(found.error, _OFF * scale) / reach
         part = max(off**2 / max(off**2 + noise**2, 1e-300), 1.0 - (noise / moved) ** 2 if moved else 0.0)
