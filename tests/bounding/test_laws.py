@@ -80,3 +80,14 @@ def test_counts_of_nothing_but_noise_give_numbers(width):
         assert np.isfinite([rough, found.mean, found.error]).all()
         assert found.deviation > 0.0
         assert abs(top) < WIDEST
+
+
+def test_a_unit_that_is_far_too_large_is_taken_back():
+    """Around 2^12 all rows near zero are in one bin, and no law that is told apart there is narrower than 2^6."""
+    n, noise, rng = 330, 40.0, np.random.default_rng(4)
+    values = rng.normal(size=n)
+    first = looked(values, 0.0, -WIDEST, WIDEST, 2.0 * noise, rng, 4)
+    second = looked(values, 2.0**12, 14 - BELOW, 14 + ABOVE, np.sqrt(2.0) * noise, rng, 2)
+    found = laws.likely(first, second, n, 14)
+    assert abs(found.mean) < 1.0
+    assert found.deviation < 2.0

@@ -36,6 +36,7 @@ _RATIOS = np.array([0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32]) 
 _FAR, _BELOW_FAR = 2.5, 0.4  # deviations from the mean, and the part of the chances, that the second look allows for
 _OWN = 0.4  # of the rough centre: how far from it values of its bin can be
 _HOPELESS = 25.0  # of the log-likelihood below that of the best law, by the second histogram
+_NEGLIGIBLE = 1e-7  # chance of a law by the first look, below which it is not looked at again
 _FINER = 0.1  # of a mean's distance from the rough centre, where bins are octaves
 
 
@@ -51,6 +52,10 @@ class Laws:
     def some(self, which: Flags) -> "Laws":
         """Those that are flagged."""
         return Laws(*(getattr(self, part.name)[which] for part in fields(self)))
+
+    def and_others(self, others: "Laws") -> "Laws":
+        """These and those."""
+        return Laws(*(np.concatenate([getattr(of, part.name) for of in (self, others)]) for part in fields(self)))
 
     def parts(self, edges: Floats, shift: float = 0.0, width: int = 1) -> Floats:
         """What each law says of windows of so many bins between these edges, of values less `shift`."""
@@ -146,14 +151,19 @@ def _chances(logs: Floats) -> Floats:
     return np.asarray(odds / odds.sum())
 
 
+def _coarse(first: Look, n: int) -> tuple[Laws, Floats]:
+    """Laws by the first look alone, and their chances."""
+    laws, parts, squares = _first_laws(first.width)
+    return laws, _chances(_log_likelihood(first, parts, squares, n) + laws.prior)
+
+
 def rough(first: Look, n: int) -> tuple[float, int]:
     """From the first look: a rough centre, and the exponent of what lies farthest from it.
 
     A target in units that are too small is cut off, and one in units that are too large is lost in noise, which is
     worse. So of the units that may be its own the smaller ones count.
     """
-    laws, parts, squares = _first_laws(first.width)
-    chances = _chances(_log_likelihood(first, parts, squares, n) + laws.prior)
+    laws, chances = _coarse(first, n)
     centre = _quantile(laws.mean, chances, 0.5)
     far = _quantile(np.abs(laws.mean - centre) + _FAR * laws.deviation, chances, _BELOW_FAR)
     return centre, math.ceil(math.log2(max(far, _OWN * abs(centre))))
@@ -178,12 +188,19 @@ class Likely:
 
 
 def likely(first: Look, second: Look, n: int, top: int) -> Likely:
-    """From both looks, the second one around a rough centre, from which nothing is farther than 2^top or so."""
+    """From both looks, the second one around a rough centre, from which nothing is farther than 2^top or so.
+
+    Where units are misread now and then, laws of smaller units than the second look can tell apart are kept as well:
+    they say that all rows are near zero. Without them a unit that is 2^8 times too large could not be taken back.
+    """
     centre = second.shift
     units = np.exp2(np.arange(2 * (top - BELOW), 2 * top + 1) / 2.0)
     means = [centre + _steps(unit, 2.0**top) for unit in units]
     weights = [np.gradient(at) / (unit + np.abs(at)) for at, unit in zip(means, units, strict=True)]
     laws = _laws(units, means, weights)
+    if second.width > 1:
+        coarse, chances = _coarse(first, n)
+        laws = laws.and_others(coarse.some((coarse.deviation < units[0]) & (chances > _NEGLIGIBLE)))
     parts = second.parts(laws)
     logs = _log_likelihood(second, parts, np.square(parts).sum(axis=1), n) + laws.prior
     near = logs > logs.max() - _HOPELESS
