@@ -6,6 +6,10 @@ Whole fits with nothing declared, on the same splits and with the same seeds: by
 like any column, in two looks; with all weights kept; and with the true centre and scale of the target, at the same
 price. A set "noise 800 x 30, 3" is made: so many rows and columns, and a target that has nothing to do with them and is
 three deviations from zero; "skewed" is of an exponential one.
+
+The part "readings" reads targets of few rows and fits nothing, thousands of times, to see how often one is lost: by the
+rules, with bins alone in place of windows, and in two looks. "noise 3" is a normal one three deviations from zero in
+some unit between 2^-7 and 2^17.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,9 +28,13 @@ from benchmarks.small.page import standard_error
 from tacit import LinearRegression
 from tacit.blocks import Scaling
 from tacit.bounding import target
+from tacit.bounding.target import LabelScale
+from tacit.privacy import Budget, Gate, NoiseSource, Plan, Unit
 from tacit.solvers import guard
 
-RULE, LOOKS, KEPT, TOLD = "rule", "two looks", "all weights", "true target"
+RULE, LOOKS, KEPT, TOLD, BINS = "rule", "two looks", "all weights", "true target", "bins"
+ROWS, EPSILON, SHARE = 330, 0.1, 0.7  # of a reading: what a target of so few rows gets of the budget
+FAR = {"a tenth": 0.1, "one": 1.0, "ten": 10.0}  # squared distances of a centre from the mean, in variances
 
 
 def made(name: str, seed: int) -> tuple[Floats, Floats]:
@@ -52,6 +60,7 @@ def replaced(kind: str) -> Iterator[None]:
         LOOKS: (target, "_CALM", 0.0),
         KEPT: (guard, "is_due", lambda _: False),
         TOLD: (target.LabelScale, "run", true),
+        BINS: (target, "_FAINT", np.inf),
     }
     if kind == RULE:
         yield
@@ -75,10 +84,52 @@ def run(job: Job) -> None:
                     job.keep(kind, epsilon, seed, *measure(model, parts, "regression"))
 
 
+def drawn(name: str, seed: int) -> Floats:
+    """A target of few rows: made, or some of those of a set."""
+    rng = np.random.default_rng(6_000 + seed)
+    if name.split()[0] not in ("noise", "skewed"):
+        return np.asarray(rng.choice(np.asarray(sets.load(name)[1], dtype=float), ROWS, replace=False))
+    shape, far = name.split()
+    off = rng.standard_normal(ROWS) if shape == "noise" else rng.exponential(size=ROWS) - 1.0
+    return np.asarray(2.0 ** rng.uniform(-7.0, 17.0) * (float(far) + off))
+
+
+def read(job: Job) -> None:
+    """How far released centres are from the mean of the same targets."""
+    job.size = (ROWS,)
+    whole = Budget(EPSILON, ROWS**-1.5)
+    label = LabelScale(ROWS, noisy=True)
+    budget = Budget.from_mu(whole.mu * SHARE**0.5, whole.delta)
+    for batch in range(job.effort.batches):
+        seeds = range(batch * job.effort.readings, (batch + 1) * job.effort.readings)
+        targets = [drawn(job.name, seed) for seed in seeds]
+        for kind in (RULE, BINS, LOOKS):
+            way = LabelScale(ROWS) if kind == LOOKS else label
+            promise = Plan(*way.releases(1.0)).calibrate(budget, Unit("row", ROWS), "readings")
+            lost = []
+            with replaced(RULE if kind == LOOKS else kind):
+                for seed, y in zip(seeds, targets, strict=True):
+                    with Gate(promise, NoiseSource(seed)) as gate:
+                        lost.append(float((way.run(gate, y).centre[0] - y.mean()) ** 2 / y.var()))
+            far = {told: float(np.mean(np.array(lost) > least)) for told, least in FAR.items()}
+            job.keep(kind, EPSILON, batch, far | {"mean": float(np.mean(lost))})
+
+
 class RegressionsPage(Page):
-    """A section for the sets that judged and one for those that chose."""
+    """How often targets are lost; then a section for the sets that judged and one for those that chose."""
 
     template = Path(__file__).with_name("regressions.md")
+    few, tight = ROWS, EPSILON
+
+    def readings(self) -> Iterator[dict[str, Any]]:
+        for name in dict.fromkeys(row.set for row in self.results.rows("readings")):
+            row = {"set": name, "role": "chose" if name in self.effort.chose_windows else "judges"}
+            for kind, short in {RULE: "rule", BINS: "bins", LOOKS: "looks"}.items():
+                at = "readings", name, kind, EPSILON
+                parts = [np.mean(self.results.values(told, *at)) for told in FAR]
+                row[short] = " / ".join(f"{100 * part:.2f}" for part in parts)
+                row[f"{short}_mean"] = f"{np.mean(self.results.values('mean', *at)):.3g}"
+            yield row
 
     def groups(self) -> Iterator[dict[str, Any]]:
         for part, names in {"Sets that judged": self.effort.judged, "Sets that chose": self.effort.chose}.items():
@@ -105,7 +156,10 @@ class RegressionsPage(Page):
 BENCHMARK = Benchmark(
     "regressions_rule",
     __doc__,
-    {"regressions": Part(run, lambda effort: effort.judged + effort.chose)},
+    {
+        "regressions": Part(run, lambda effort: effort.judged + effort.chose),
+        "readings": Part(read, "targets", by_default=False),
+    },
     RegressionsPage,
     Path(__file__).with_suffix(".toml"),
 )

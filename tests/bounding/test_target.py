@@ -1,13 +1,15 @@
 """The target of a regression: how it is read in much noise and in little, and what that releases."""
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from tacit.bounding import target
 from tacit.bounding.target import LabelScale
 from tacit.privacy import Budget
-from tests.preprocessing.support import spend, transcript
+from tests.preprocessing.support import neighbours, spend, transcript
 
 
 def off(y, epsilon, seeds=20):
@@ -65,6 +67,55 @@ def test_a_row_moves_the_last_look_by_one_at_most_and_huge_targets_are_numbers()
         assert last.distance(others[-1]) <= 1.0
         if abs(value) > 1.0:
             assert last.distance(others[-1]) == 1.0
+
+
+def test_where_bins_are_faint_windows_of_them_find_the_unit():
+    """Noise of a bin is a seventh of the rows, as for 330 of them at an epsilon of .1, and rows are in six bins."""
+    epsilon = Budget.from_mu(math.sqrt(3.0) / 47.0, 1e-6).epsilon
+
+    def is_lost(seed, faint):
+        rng = np.random.default_rng(seed)
+        y = 2.0 ** rng.uniform(-7, 17) * rng.normal(size=330)
+        with patch.object(target, "_FAINT", faint):
+            found = spend(LabelScale(330, noisy=True), y, epsilon, seed=seed)
+        return abs(np.log2(found.scale[0] / y.std())) > 3.0
+
+    windows, bins = (np.mean([is_lost(seed, faint) for seed in range(60)]) for faint in (0.1, np.inf))
+    assert windows < 0.06
+    assert bins > 0.09
+
+
+def test_a_row_is_in_four_windows_of_the_first_look_and_in_two_of_the_second():
+    with transcript() as steps:
+        spend(LabelScale(1, noisy=True), np.array([50.0]), 2.0)
+    for step, width in zip(steps, (4, 2), strict=False):
+        assert np.count_nonzero(step.value) == step.value.sum() == width
+        assert np.linalg.norm(step.value) == step.sensitivity == math.sqrt(width)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_row_moves_windows_by_no_more_than_is_stated(adjacency):
+    """The sign, the size or both differ: rows whose bins are next to each other share windows, and are less far."""
+    n = 12
+    data = np.random.default_rng(18).normal(5.0, 1.0, n)
+    largest = {"label: magnitudes": 0.0, "label: spread": 0.0}
+    for value in (-5.0, 0.0, 2.5, 10.0, 1e-300, 1e300, -1e300, math.nan):
+        other = np.append(data[1:], value) if adjacency == "replace-one" else data[1:]
+        for one, two in neighbours(lambda y: spend(LabelScale(n, noisy=True), y, 2.0, adjacency), data, other):
+            assert len(one.value) == len(two.value)
+            assert one.distance(two) <= one.sensitivity
+            if one.name in largest:
+                largest[one.name] = max(largest[one.name], one.distance(two) / one.sensitivity)
+    assert list(largest.values()) == pytest.approx([1.0, 1.0])
+
+
+def test_whether_windows_are_counted_is_told_by_public_numbers_alone():
+    """Noise of a bin of 100 rows is above a tenth of them at this epsilon, and below it at the next."""
+    for epsilon, widths in ((0.7, (2.0, math.sqrt(2.0))), (1.1, (1.0, 1.0))):
+        for y in (np.zeros(100), np.full(100, 1e300), np.random.default_rng(19).normal(size=100)):
+            with transcript() as steps:
+                spend(LabelScale(100, noisy=True), y, epsilon)
+            assert (steps[0].sensitivity, steps[1].sensitivity) == widths
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -22,6 +22,7 @@ from tacit.bounding import Centring, scales
 from tacit.bounding.declared import DeclaredScale
 from tacit.bounding.norms import MomentScale, NormScale
 from tacit.bounding.scales import MagnitudeScale, PooledScale
+from tacit.bounding.target import LabelScale
 from tacit.bounding.templates import Reader
 from tacit.estimators import PCA, LogisticRegression, joint, make_private_pipeline
 from tacit.federated import FeatureSharing, Marginals, Sketching
@@ -487,8 +488,10 @@ LOOSE += [
 # --- preprocessing ---------------------------------------------------------------------------------------------------
 
 
-def _of_step(name: str, adjacency: str, releases: Any, run_step: Callable[[Any, Any], Any], width: int = 3) -> Entry:
-    calibrated = Plan(*releases).calibrate(Budget(5.0, 1e-3, adjacency), ROWS, "test")  # type: ignore[arg-type]
+def _of_step(
+    name: str, adjacency: str, releases: Any, run_step: Callable[[Any, Any], Any], width: int = 3, epsilon: float = 5.0
+) -> Entry:
+    calibrated = Plan(*releases).calibrate(Budget(epsilon, 1e-3, adjacency), ROWS, "test")  # type: ignore[arg-type]
     records = [(x,) for x in np.random.default_rng(2).normal(size=(N - 1, width)) + 1.0]
 
     def run(records: Sequence[Record], missing: Missing | None) -> Any:
@@ -519,6 +522,13 @@ def _steps(adjacency: str) -> list[Entry]:
     entries.append(
         _of_step("scale by norms", adjacency, norms.releases(1.0), lambda m, X: norms.run(m, np.abs(X).max(axis=1)))
     )
+    target = LabelScale(N, noisy=True)
+    for told, epsilon in (("in bins", 5.0), ("in windows", 1.0)):
+        entries.append(
+            _of_step(
+                f"target {told}", adjacency, target.releases(1.0), lambda m, X: target.run(m, X[:, 0]), epsilon=epsilon
+            )
+        )
     mean = [Release("mean", "gaussian", share=1.0)]
     entries.append(_of_step("mean", adjacency, mean, lambda gate, X: released_sum(gate, X, N, 2.0)))
     quantile = [Release("quantile", "exponential", share=1.0)]

@@ -109,7 +109,14 @@ class MagnitudeScale:
     def histograms(
         self, gate: Gate, name: str, X: Table | Source, shift: Floats, low: Integers, high: Integers
     ) -> tuple[Floats, float]:
-        """Noisy counts, and the standard deviation of their noise. Whole numbers, so the sums are exact."""
+        """Noisy counts, and the standard deviation of their noise."""
+        sensitivity = Sensitivity.one_hot(self.d)
+        noise = gate.noise(name, sensitivity)
+        counts = self.exact_counts(X, shift, low, high)
+        return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
+
+    def exact_counts(self, X: Table | Source, shift: Floats, low: Integers, high: Integers) -> Floats:
+        """Counts without noise, and only for a release. Whole numbers, so the sums are exact."""
 
         def counted(table: Any, cut: slice) -> Floats:
             if not isinstance(table, TableRows):
@@ -120,12 +127,8 @@ class MagnitudeScale:
             return counts
 
         if isinstance(X, Source):
-            counts = X.sum(_whole_counts, shift, low, high).floats(0)
-        else:
-            counts = np.sum(on_threads(partial(counted, X), cuts(*X.shape)), axis=0)
-        sensitivity = Sensitivity.one_hot(self.d)
-        noise = gate.noise(name, sensitivity)
-        return gate.release(name, GaussianVector(sensitivity, bound=float(self.n)), counts), noise
+            return X.sum(_whole_counts, shift, low, high).floats(0)
+        return np.asarray(np.sum(on_threads(partial(counted, X), cuts(*X.shape)), axis=0))
 
 
 def _counts(cells: Table, shift: Floats, low: Integers, high: Integers) -> Floats:
