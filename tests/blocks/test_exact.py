@@ -1,12 +1,14 @@
 """Sums over dense rows are exact: the same bits however rows are cut, and a row adds exactly its own term."""
 
+import gc
 import math
 import os
 import time
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from threading import Barrier
+from threading import Barrier, Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -333,6 +335,46 @@ def test_an_error_in_a_part_ends_the_pass_and_no_thread_goes_on(monkeypatch):
         sums.on_threads(fails, range(1_000))
     assert not at_work
     assert len(seen) < 20
+
+
+class Rows(list):
+    """A part that can be watched."""
+
+
+@pytest.mark.parametrize("trouble", ["no threads", "interrupt", "busy"])
+def test_nothing_of_a_pass_stays_with_the_threads(trouble, monkeypatch):
+    """Where a thread cannot be had, where the user stops in between, and where all of them work for others."""
+    monkeypatch.setattr(sums, "cores", lambda: 3)
+    pool, seen, end = ThreadPoolExecutor(1), [], Event()
+    monkeypatch.setattr(sums, "_helpers", lambda _: pool)
+    pool.submit(end.wait, 60)  # nothing that is queued begins before the pass is over
+    submit = pool.submit
+
+    def troubled(work):
+        future = submit(work)
+        if trouble == "busy":
+            return future
+        raise RuntimeError("can't start new thread") if trouble == "no threads" else KeyboardInterrupt
+
+    monkeypatch.setattr(pool, "submit", troubled)
+    parts = [Rows([number]) for number in range(8)]
+    watched = [weakref.ref(part) for part in parts]
+
+    def one_pass():
+        return sums.on_threads(lambda part: seen.append(part[0]) or part[0], parts)
+
+    if trouble == "interrupt":
+        with pytest.raises(KeyboardInterrupt):
+            one_pass()
+    else:
+        assert one_pass() == list(range(8))
+    done = len(seen)
+    del parts[:]
+    gc.collect()
+    assert [part() for part in watched] == [None] * 8
+    end.set()
+    pool.shutdown()
+    assert len(seen) == done
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")

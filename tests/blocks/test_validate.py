@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tacit import LogisticRegression
+from tacit import LinearRegression, LogisticRegression
 
 TEXT = ["secret"] * 20
 FRAMES = {
@@ -41,3 +41,18 @@ def test_polars_dates_are_refused_too():
     table = pl.DataFrame({"a": np.arange(20.0), "born": pl.Series([5] * 20).cast(pl.Date)})
     with pytest.raises(ValueError, match=r"column 'born' of dtype Date: turn it into numbers"):
         LogisticRegression().fit(table, [0, 1] * 10)
+
+
+@pytest.mark.parametrize("wrap", [np.ma.masked_invalid, lambda X: X.view(Adding)], ids=["masked", "subclass"])
+def test_an_array_that_adds_up_something_else_hides_no_infinity(wrap):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[0, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        LinearRegression().fit(wrap(X), X[:, 1])
+
+
+class Adding(np.ndarray):
+    """Says of itself that it is finite."""
+
+    def sum(self, *_, **__):
+        return 0.0

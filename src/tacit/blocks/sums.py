@@ -10,7 +10,8 @@ Totals outgrow 64 bits: 2^57 steps of a block times the blocks of a billion rows
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from threading import Lock
@@ -116,29 +117,37 @@ def on_threads(function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any
     threads = 1 if len(parts) == 1 else min(cores(), len(parts))
     if threads <= 1:
         return [function(part) for part in parts]
-    found, left, lock = [None] * len(parts), list(reversed(range(len(parts)))), Lock()
+    found: list[Any] = [None] * len(parts)
+    left, lock = list(reversed(range(len(parts)))), Lock()
+    held = [(function, parts, found)]  # and not by `work`, which may wait behind other passes when this one is done
 
     def work() -> None:
         while True:
             with lock:
                 if not left:
                     return
-                place = left.pop()
+                place, (of_part, those, results) = left.pop(), held[0]
             try:
                 with np.errstate(all="ignore"):  # as inside a gate, which other threads do not know of
-                    found[place] = function(parts[place])
+                    results[place] = of_part(those[place])
             except BaseException:
                 with lock:
                     left.clear()
                 raise
 
+    others: list[Future[None]] = []
     with _one_thread_each:
-        others = [_helpers(os.getpid()).submit(work) for _ in range(threads - 1)]
         try:
+            with suppress(RuntimeError):  # where no more threads are to be had fewer do the same
+                for _ in range(threads - 1):
+                    others.append(_helpers(os.getpid()).submit(work))
             work()
         finally:
+            with lock:
+                left.clear()
             begun = [other for other in others if not other.cancel()]
             wait(begun)
+            held.clear()
     for other in begun:
         other.result()
     return found

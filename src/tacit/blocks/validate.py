@@ -54,8 +54,11 @@ def validated(estimator: Any, *data: Any, **options: Any) -> Any:
 
 
 def _is_finite(X: Any) -> bool:
-    """Whether sums on all cores say so of a large array: False also where they overflow, or nothing is known."""
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
+    """Whether sums on all cores say so of an array: False also where they overflow, or nothing is known.
+
+    Arrays of other classes may add up something else than all of their cells.
+    """
+    if type(X) not in (np.ndarray, np.memmap) or X.ndim != 2 or X.dtype not in (np.float64, np.float32):
         return False
     return all(on_threads(lambda cut: bool(np.isfinite(np.sum(X[cut]))), cuts(*X.shape)))
 

@@ -245,9 +245,9 @@ def _beside_weights(task: LinearTask, share: float) -> float:
     1 / (1 - share), and each column has K - 1 of them to tell K classes apart: the sum is least where the odds of the
     share fall with the root of that. They were chosen for few classes; and what is left where noise is small stays.
     """
-    if task.n * task.budget.mu <= _HEARD * task.classes:
+    if task.n * task.budget.mu <= _HEARD * task.classes or task.classes - 1 <= _CONTRASTS:
         return share
-    odds = share / (1.0 - share) * math.sqrt(min(1.0, _CONTRASTS / (task.classes - 1)))
+    odds = share / (1.0 - share) * math.sqrt(_CONTRASTS / (task.classes - 1))
     return max(min(share, LEAST_SHARE), odds / (1.0 + odds))
 
 

@@ -56,7 +56,7 @@ class Labels:
             else:
                 numbers = np.searchsorted(self.classes, y)
                 named = bool(np.all(self.classes[np.minimum(numbers, len(self.classes) - 1)] == y))
-        except TypeError:  # labels of several types, which have no order
+        except (TypeError, ValueError):  # labels of several types, which have no order, or which are tables
             named = False
         if not named:
             raise ValueError("y holds a label that `classes` does not name; name every label that can occur")

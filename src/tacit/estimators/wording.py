@@ -98,7 +98,8 @@ class Family(NamedTuple):
         What a missing value (NaN) counts as: the centre of its column, as released; zero for sparse data.
     {self.attribute}
     coef_noise_ : ndarray of the shape of `coef_`
-        The standard deviation that the noise alone gives each coefficient, to first order.
+        The standard deviation that the noise alone gives each coefficient, to first order. Of a classifier by
+        "gradient" that of the mean iterate, of which it keeps no more noise than that.
     {GUARANTEE}
 
     Notes

@@ -20,6 +20,7 @@ from flwr.proto.fab_pb2 import Fab
 from flwr.proto.runtime_pb2 import PullTaskInputRequest, PushTaskOutputRequest
 from flwr.supercore.constant import NodeStatus, TaskType
 from flwr.supercore.control import ControlHttpClient
+from flwr.supercore.inflatable.inflatable_utils import ObjectPushError
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
@@ -60,9 +61,9 @@ class _Asked:
     again: float = 0.0
     wait: float = _RESEND
 
-    def sent(self, message: str, now: float) -> None:
-        """One more; the next one is due after twice the time."""
-        self.messages.append(message)
+    def sent(self, messages: list[str], now: float) -> None:
+        """One more, or none if the engine gave it up; the next one is due after twice the time."""
+        self.messages.extend(messages)
         self.again, self.wait = now + self.wait, 2.0 * self.wait
 
 
@@ -131,10 +132,12 @@ class FlowerTransport:
             if node.status == NodeStatus.ONLINE and node.public_key in self._names
         }
 
-    def _send(self, request: bytes, session: tuple[int, str]) -> str:
+    def _send(self, request: bytes, session: tuple[int, str]) -> list[str]:
         message = Message(packed(request), session[0], MessageType.QUERY, ttl=max(self._timeout, 60.0))
-        (identity,) = self._grid.push_messages([message])
-        return str(identity)
+        try:
+            return [str(identity) for identity in self._grid.push_messages([message])]
+        except ObjectPushError:
+            return []
 
 
 @contextmanager

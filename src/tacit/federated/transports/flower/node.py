@@ -162,13 +162,12 @@ class _Task:
     def reply(self, message: Message, answer: Answer) -> None:
         """Answer the message."""
         content = unpacked(message.content) if message.has_content() else None
-        with kept_alive(self._client):
+        with closing(self._client), kept_alive(self._client):
             # What is no request of this package is for the node to refuse, like anything else it cannot read.
             reply = Message(packed(answer(b"?" if content is None else content)), reply_to=message)
             push_message(self._client, reply, self._context)
             done = PushTaskOutputRequest(context=context_to_proto(self._context), sub_status=SubStatus.COMPLETED)
             self._client.PushTaskOutput(done)
-        self._client.close()
 
 
 def _worked_on(tasks: list[_Task], served: Served) -> tuple[bool, list[_Task]]:
