@@ -96,7 +96,7 @@ wheel:
 	$(WHEEL)/$(FOLDER)/python -I tools/smoke.py
 	$(WHEEL)/$(FOLDER)/tacit demo --repeats 1 --out build/wheel-demo
 
-bench: venv
+bench: venv $(FEDERATED)/.ready
 	$(BIN)/python -m benchmarks.cost.noise
 	$(BIN)/python -m benchmarks.cost.one_pass
 	$(BIN)/python -m benchmarks.cost.fits
@@ -121,6 +121,7 @@ bench: venv
 	$(BIN)/python -m benchmarks.dp_fw --data $(DATA)
 	$(BIN)/python -m benchmarks.dp_pca --data $(DATA)
 	$(BIN)/python -m benchmarks.federated --data $(DATA)
+	$(FEDERATED)/$(FOLDER)/python -m benchmarks.federated.network
 	$(BIN)/python -m benchmarks.dense.peers.setup
 	$(BIN)/python -m benchmarks.dense --data $(DATA)
 
