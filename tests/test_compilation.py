@@ -4,12 +4,14 @@ A file that stands where a folder would have to be made keeps everybody from wri
 """
 
 import importlib.util
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import numba
@@ -116,16 +118,81 @@ def test_a_file_that_holds_another_form_is_not_run(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "forms", module)
     spec.loader.exec_module(module)
-    assert module.form(capped=False)(5.0) == 5.0
-    assert module.form(capped=True)(5.0) == 1.0
+
+    def form(capped):
+        monkeypatch.setattr(compilation, "_made", defaultdict(itertools.count))  # both are the first of their process
+        return module.form(capped)
+
+    assert form(capped=False)(5.0) == 5.0
+    assert form(capped=True)(5.0) == 1.0
     free, capped = sorted((tmp_path / "kept").rglob("*.nbc"))
     one, other = free.read_bytes(), capped.read_bytes()
-    again = module.form(capped=True)
+    again = form(capped=True)
     assert again(5.0) == 1.0
     assert sum(again.stats.cache_hits.values()) == 1
     free.write_bytes(other)
     capped.write_bytes(one)
     for capped in (True, False):
-        again = module.form(capped=capped)
+        again = form(capped=capped)
         assert again(5.0) == (1.0 if capped else 5.0)
         assert not again.stats.cache_hits
+
+
+CLOSURES = """
+import sys
+import numpy as np
+from tacit.compilation import compiled
+
+kernel = compiled()
+
+def of(form):
+    @kernel
+    def inner(values):  # long enough for it to be called, and not written into whoever calls it
+        total = 0.0
+        for i in range(len(values)):
+            if values[i] > 0.5:
+                for j in range(i):
+                    total += values[j] * form
+                    if total > 1e9:
+                        return -1.0
+            else:
+                total -= form * values[i]
+        for i in range(len(values)):
+            total += form * values[i] ** 3
+            if total < -1e9:
+                total = 0.0
+        return total
+
+    return inner
+
+first, second = of(1.0), of(2.0)
+
+@kernel
+def first_twice(values):
+    return first(values) + 0.5 * first(values[1:])
+
+@kernel
+def second_twice(values):
+    return second(values) + 0.5 * second(values[1:])
+
+for name in sys.argv[1:]:
+    print(globals()[name](np.linspace(0.0, 1.0, 50)))
+"""
+
+
+def test_kept_code_calls_the_closure_that_it_was_compiled_with(tmp_path):
+    """Also in a process that compiles another closure of the same function before, which numba gives the same number.
+
+    Sums that clip and sums that do not are such closures.
+    """
+    (tmp_path / "closures.py").write_text(CLOSURES)
+
+    def told(*names):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+        command = [sys.executable, str(tmp_path / "closures.py"), *names]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+    (first,) = told("first_twice")
+    second, again = told("second_twice", "first_twice")
+    assert again == first
+    assert float(second) == pytest.approx(2.0 * float(first))

@@ -7,9 +7,15 @@ numba numbers the files of a function's forms (types of arguments, values of clo
 forms at the same time may give both the same number, and then one form would run in place of the other: sums that do
 not clip in place of those that do. So every file says which form of which source it holds, and another one is compiled
 anew.
+
+Inside a process it tells closures of one function apart by a number as well, in the order in which they come to be
+compiled. Code that is kept calls them by the numbers of the process that kept it, and would reach another closure where
+these differ. So each has a name of its own, by the order in which a module makes them.
 """
 
+import itertools
 import warnings
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -25,6 +31,7 @@ class NoCacheWarning(UserWarning):
 
 
 _told = False
+_made: defaultdict[Any, Any] = defaultdict(itertools.count)  # how many closures of some code there are
 
 
 class _Checked(IndexDataCacheFile):  # type: ignore[misc]
@@ -50,6 +57,8 @@ def compiled(*, nogil: bool = False) -> Callable[[Function], Function]:
     compile_it = partial(numba.njit, error_model="numpy", nogil=nogil, fastmath=False)
 
     def decorate(function: Function) -> Function:
+        if getattr(function, "__closure__", None):
+            function.__qualname__ += f"_{next(_made[function.__code__])}"
         try:
             kept: Any = compile_it(cache=True)(function)
             kept._cache._cache_file.__class__ = _Checked
