@@ -9,15 +9,11 @@ share their split alone. Sets of "chose" were in view when the part of the budge
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
-from benchmarks.dense.methods import estimator, split
 from benchmarks.frame.command import Benchmark, Job, Part
-from benchmarks.rules.paired import PairedPage
-from benchmarks.small.__main__ import load, scored
+from benchmarks.rules.paired import JudgedPage, both_ways
+from benchmarks.small.__main__ import load
 from tacit.bounding import linear
 from tacit.bounding.scales import MagnitudeScale
 
@@ -38,28 +34,14 @@ def without_means() -> Iterator[None]:
 
 def run(job: Job) -> None:
     """Both ways on the same splits."""
-    X, y, kind = load(job.name)
-    effort = job.effort
-    X, y = (np.asarray(part)[: effort.most_rows] for part in (X, y))
-    job.size = (*X.shape, len(np.unique(y)))
-    for seed in range(effort.some.get(job.name, effort.seeds)):
-        parts = split(X, y, kind, seed)
-        for epsilon in effort.epsilons:
-            for model in (WITH, WITHOUT):
-                ours = estimator("gradient", epsilon, X, kind, {"random_state": seed})
-                with nullcontext() if model == WITH else without_means():
-                    job.keep(model, epsilon, seed, *scored(ours, parts, kind))
+    both_ways(job, *load(job.name), {WITH: nullcontext, WITHOUT: without_means})
 
 
-class MeansPage(PairedPage):
-    """A section for the sets that judge and one for those that chose."""
+class MeansPage(JudgedPage):
+    """What it is worth on each set."""
 
     template = Path(__file__).with_name("means.md")
-
-    def groups(self) -> Iterator[dict[str, Any]]:
-        parts = {"Sets that judge": self.effort.judged, "Sets that chose": self.effort.chose}
-        for part, names in parts.items():
-            yield from self.group(part, "means", names, WITH, WITHOUT)
+    table, ways = "means", (WITH, WITHOUT)
 
 
 BENCHMARK = Benchmark(

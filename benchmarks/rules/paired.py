@@ -1,11 +1,15 @@
 """Pages on two ways of a fit, on the same splits: what one adds to the scores of the other."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.dense.methods import estimator, split
+from benchmarks.frame.command import Job
 from benchmarks.frame.page import Page
+from benchmarks.small.__main__ import scored
 from benchmarks.small.page import standard_error
 
 SCORES = {"accuracy": 1.0, "auc": 1.0, "log_loss": -1.0}  # and which way is up
@@ -36,3 +40,31 @@ class PairedPage(Page):
         behind = [f"{row['set']} at {row['epsilon']:g} ({', '.join(row['behind'])})" for row in rows if row["behind"]]
         if rows:
             yield {"part": part, "rows": rows, "cells": len(rows), "behind": "; ".join(behind) or "none"}
+
+
+class JudgedPage(PairedPage):
+    """A section for the sets that judge and one for those that chose."""
+
+    table: ClassVar[str]
+    ways: ClassVar[tuple[str, str]]  # the new one first
+
+    def groups(self) -> Iterator[dict[str, Any]]:
+        parts = {"Sets that judge": self.effort.judged, "Sets that chose": self.effort.chose}
+        for part, names in parts.items():
+            yield from self.group(part, self.table, names, *self.ways)
+
+
+def both_ways(
+    job: Job, X: Any, y: Any, kind: str, ways: Mapping[str, Callable[[], AbstractContextManager[None]]]
+) -> None:
+    """Whole fits by each of the ways, which are what a fit runs inside, on the same splits."""
+    effort = job.effort
+    X, y = (np.asarray(part)[: effort.most_rows] for part in (X, y))
+    job.size = (*X.shape, len(np.unique(y)))
+    for seed in range(effort.some.get(job.name, effort.seeds)):
+        parts = split(X, y, kind, seed)
+        for epsilon in effort.epsilons:
+            for model, inside in ways.items():
+                ours = estimator("gradient", epsilon, X, kind, {"random_state": seed})
+                with inside():
+                    job.keep(model, epsilon, seed, *scored(ours, parts, kind))

@@ -17,12 +17,11 @@ from unittest.mock import patch
 import numpy as np
 from sklearn.datasets import make_classification
 
-from benchmarks.dense.methods import estimator, split
 from benchmarks.frame import Floats
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.rules import curvature, solvers
-from benchmarks.rules.paired import PairedPage
-from benchmarks.small.__main__ import load, scored
+from benchmarks.rules.paired import JudgedPage, both_ways
+from benchmarks.small.__main__ import load
 from tacit.bounding import linear
 from tacit.problems.task import LinearTask
 
@@ -63,27 +62,14 @@ def share_of_two() -> Iterator[None]:
 def run(job: Job) -> None:
     """Both ways on the same splits."""
     X, y = MADE[job.name]() if job.name in MADE else load(job.name)[:2]
-    effort = job.effort
-    X, y = (np.asarray(part)[: effort.most_rows] for part in (X, y))
-    job.size = (*X.shape, len(np.unique(y)))
-    for seed in range(effort.some.get(job.name, effort.seeds)):
-        parts = split(X, y, "classification", seed)
-        for epsilon in effort.epsilons:
-            for model in (RULE, BEFORE):
-                ours = estimator("gradient", epsilon, X, "classification", {"random_state": seed})
-                with nullcontext() if model == RULE else share_of_two():
-                    job.keep(model, epsilon, seed, *scored(ours, parts, "classification"))
+    both_ways(job, X, y, "classification", {RULE: nullcontext, BEFORE: share_of_two})
 
 
-class UnitsPage(PairedPage):
-    """A section for the sets that judge and one for those that chose."""
+class UnitsPage(JudgedPage):
+    """What it is worth on each set."""
 
     template = Path(__file__).with_name("units.md")
-
-    def groups(self) -> Iterator[dict[str, Any]]:
-        parts = {"Sets that judge": self.effort.judged, "Sets that chose": self.effort.chose}
-        for part, names in parts.items():
-            yield from self.group(part, "units", names, RULE, BEFORE)
+    table, ways = "units", (RULE, BEFORE)
 
 
 BENCHMARK = Benchmark(

@@ -9,17 +9,13 @@ fit gives both ways the same slopes. Sets of "chose" were in view when the form 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
-from benchmarks.dense.methods import estimator, split
 from benchmarks.frame import Floats
 from benchmarks.frame.command import Benchmark, Job, Part
 from benchmarks.rules.curvature import MADE
-from benchmarks.rules.paired import PairedPage
-from benchmarks.small.__main__ import load, scored
+from benchmarks.rules.paired import JudgedPage, both_ways
+from benchmarks.small.__main__ import load
 from tacit.solvers.walk import Walk
 
 TOGETHER, MEAN = "all slopes together", "mean iterate"
@@ -40,27 +36,14 @@ def mean_alone() -> Iterator[None]:
 def run(job: Job) -> None:
     """Both ways on the same splits."""
     X, y = MADE[job.name]() if job.name in MADE else load(job.name)[:2]
-    effort = job.effort
-    X, y = (np.asarray(part)[: effort.most_rows] for part in (X, y))
-    job.size = (*X.shape, len(np.unique(y)))
-    for seed in range(effort.some.get(job.name, effort.seeds)):
-        parts = split(X, y, "classification", seed)
-        for epsilon in effort.epsilons:
-            for model in (TOGETHER, MEAN):
-                ours = estimator("gradient", epsilon, X, "classification", {"random_state": seed})
-                with nullcontext() if model == TOGETHER else mean_alone():
-                    job.keep(model, epsilon, seed, *scored(ours, parts, "classification"))
+    both_ways(job, X, y, "classification", {TOGETHER: nullcontext, MEAN: mean_alone})
 
 
-class WalksPage(PairedPage):
-    """A section for the sets that judge and one for those that chose."""
+class WalksPage(JudgedPage):
+    """What it is worth on each set."""
 
     template = Path(__file__).with_name("walks.md")
-
-    def groups(self) -> Iterator[dict[str, Any]]:
-        parts = {"Sets that judge": self.effort.judged, "Sets that chose": self.effort.chose}
-        for part, names in parts.items():
-            yield from self.group(part, "walks", names, TOGETHER, MEAN)
+    table, ways = "walks", (TOGETHER, MEAN)
 
 
 BENCHMARK = Benchmark(

@@ -94,7 +94,7 @@ def test_a_run_goes_on_where_it_stopped_and_repeats_only_what_is_asked_for(tmp_p
     assert calls == []
     after = measured(tmp_path, "--methods", "auto", "--sets", "two")
     assert calls == ["auto", "auto"]  # raw and public
-    assert {key[1] for key in after if after[key].seconds != before[key].seconds} == {"two"}
+    assert {key[1] for key in after if after[key] != before[key]} <= {"two"}  # a clock may show the same twice
     assert after.keys() == before.keys()
     assert len((tmp_path / "dense.jsonl").read_text().splitlines()) == len(after)
 
