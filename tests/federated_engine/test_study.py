@@ -111,7 +111,7 @@ def test_a_party_is_known_by_the_headers_that_its_engine_sends(tmp_path):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the engine imports
 def test_the_same_bytes_in_two_messages_are_objects_of_their_own():
     """The engine deletes an object when one of the messages has arrived, and the other would never be whole."""
-    from flwr.supercore.inflatable.inflatable_utils import get_all_nested_objects
+    from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
     from tacit.federated.transports.flower.runtime import packed, unpacked
 
