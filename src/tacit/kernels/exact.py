@@ -6,7 +6,7 @@ by BLAS or by fused instructions: the bits are the same. What is on a grid, and 
 
     entries of rows             2^21    `GRID`: steps of 2^-19 for entries up to 4
     public weights              2^30    of all columns together: margins stay below 3 * 2^51 in every form below
-    coefficients of rows        2^24    gradients of one output: 64 rows at a time are at most 2^51
+    coefficients of rows        2^24    gradients of one output: 128 rows at a time are at most 2^52
                                 2^21    products by BLAS, which takes up to `BLOCK` = 2^11 rows: 2^53
     rows, twice                 2^21    second moments: 2^42 for a product, 2^53 for a block
 
@@ -16,7 +16,7 @@ everywhere. It is rounded to the nearest step, and then clipped: to whole steps,
 weighted as a whole come back to a grid entry by entry, towards zero. So no bound on a row is exceeded by a rounding.
 
 Every kernel returns the sum over one block in whole steps, below 2^57: 64 of them fit in an int64. Gradients of one
-output are added up as whole numbers every 64 rows, or after each one: at most 2^46 for a row, so 2^61 for `LONG_BLOCK`.
+output become whole numbers every 128 rows, or after each one: at most 2^46 for a row, so 2^61 for `LONG_BLOCK`.
 """
 
 import math
@@ -47,6 +47,7 @@ ENTRIES, COEFFICIENTS, CLASS_COEFFICIENTS, WEIGHTS = 21, 24, 21, 30
 """The most that each of these may be, as powers of two, in steps of its grid."""
 
 _TILE, _CLASS_TILE, _COLUMN_TILE = 64, 256, 128  # rows
+_HELD = 2 * _TILE  # rows that are added up in double precision, before they become whole numbers
 _LANES = 8
 _AHEAD = 4_096  # entries, which near memory has room for
 UNIT = 2.0**GRID
@@ -198,9 +199,10 @@ def dense_gradient(block: Block[NDArray[np.float32]], w: Floats, rule: Rule) -> 
             total += own[i]
         out[d] += np.int64(total * bias * UNIT)
         _add_rows(rows, own, part)
-        for j in range(d):
-            out[j] += np.int64(part[j] * UNIT)
-            part[j] = 0.0
+        if end % _HELD == 0 or end == n:
+            for j in range(d):
+                out[j] += np.int64(part[j] * UNIT)
+                part[j] = 0.0
     return out
 
 
